@@ -1,0 +1,3 @@
+"""Steadmesh: the place where AI agents work together."""
+
+__version__ = "0.1.0"
