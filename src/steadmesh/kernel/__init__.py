@@ -1,0 +1,1 @@
+"""The ground floor: database, time, ids, errors, configuration. Knows nothing of agents."""

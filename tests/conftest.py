@@ -1,0 +1,59 @@
+"""What every test may ask for."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.postgres import (
+    TestRun,
+    clone_database,
+    drop_database,
+    make_template,
+    postgres_server,
+)
+
+_RUN_DIR = "steadmesh_run_dir"
+_run_dir = pytest.StashKey[Path]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """One folder per run: the process that pytest was started as makes it and removes it."""
+    worker: dict[str, Any] | None = getattr(config, "workerinput", None)
+    if worker is not None:
+        config.stash[_run_dir] = Path(worker[_RUN_DIR])
+        return
+    run = TestRun()
+    config.stash[_run_dir] = run.folder
+    config.add_cleanup(run.end)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Tell a worker of pytest-xdist which run it belongs to."""
+    node.workerinput[_RUN_DIR] = str(node.config.stash[_run_dir])
+
+
+@pytest.fixture(scope="session")
+def postgres(pytestconfig: pytest.Config) -> str:
+    """URL of the run's PostgreSQL server (its `postgres` database)."""
+    return postgres_server(pytestconfig.stash[_run_dir])
+
+
+@pytest.fixture(scope="session")
+def postgres_template(postgres: str) -> str:
+    """Name of the database that `postgres_url` clones: an empty one."""
+    make_template(postgres, "empty", lambda url: None)
+    return "empty"
+
+
+@pytest.fixture
+def postgres_url(postgres: str, postgres_template: str) -> Iterator[str]:
+    """URL of a database of the test's own on PostgreSQL."""
+    name = f"test_{uuid.uuid4().hex}"
+    yield clone_database(postgres, postgres_template, name)
+    drop_database(postgres, name)

@@ -1,0 +1,1 @@
+"""What the tests share: real servers to run against, and ways to wait."""
