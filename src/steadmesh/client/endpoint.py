@@ -90,8 +90,19 @@ class Endpoint:
                 failure = error
                 continue
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            # A stream may be silent for hours; only this tells a silent peer from a vanished one.
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
             return connection
         raise failure
+
+
+def hang_up(connection: socket.socket) -> None:
+    """End both directions, which wakes a thread that is blocked in a read; closing would not."""
+    # The base class's method, as that of a TLS socket takes the session away under the reader.
+    try:
+        socket.socket.shutdown(connection, socket.SHUT_RDWR)
+    except OSError:
+        return  # it was never connected or is gone already
 
 
 def _split_port(authority: str, address: str) -> tuple[str, int]:

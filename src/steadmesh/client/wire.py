@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
 HEAD_LIMIT = 65_536
 _READ_SIZE = 65_536
+_UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+_HEX_DIGITS = frozenset(b"0123456789abcdefABCDEF")
 
 
 class NotHttp(Exception):
@@ -39,13 +41,8 @@ class Channel:
         self._connection.settimeout(self._left())
         self._connection.sendall(data)
 
-    def without_limit(self) -> None:
-        """Wait for as long as it takes from now on: for a stream that is mostly silent."""
-        self._deadline = None
-        self._connection.settimeout(None)
-
-    def idle_limit(self, seconds: float) -> None:
-        """From now on the limit is on each silence, not on the whole."""
+    def idle_limit(self, seconds: float | None) -> None:
+        """From now on the limit is on each silence, not on the whole; None for no limit."""
         self._deadline = None
         self._connection.settimeout(seconds)
 
@@ -151,7 +148,7 @@ def body_pieces(channel: Channel, head: Head) -> Iterator[bytes]:
 def percent_encoded(text: str) -> str:
     """The text as one segment of a path."""
     return "".join(
-        chr(byte) if chr(byte).isalnum() or chr(byte) in "-._~" else f"%{byte:02X}"
+        chr(byte) if byte in _UNRESERVED else f"%{byte:02X}"
         for byte in text.encode("utf-8", "surrogateescape")
     )
 
@@ -196,12 +193,9 @@ def _counted(channel: Channel, size: int) -> Iterator[bytes]:
 def _chunks(channel: Channel) -> Iterator[bytes]:
     while True:
         digits = channel.line().partition(b";")[0].strip()
-        try:
-            size = int(digits, 16)
-        except ValueError:
-            raise NotHttp("a chunk has no size") from None
-        if size < 0:
-            raise NotHttp("a chunk has a negative size")
+        if not digits or not _HEX_DIGITS.issuperset(digits):
+            raise NotHttp("a chunk has no size")
+        size = int(digits, 16)
         if size == 0:
             _headers(channel)  # trailers, of no use here
             return

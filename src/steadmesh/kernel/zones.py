@@ -18,9 +18,7 @@ def names() -> frozenset[str]:
     """Every valid zone name, in its exact case."""
     listed = files("tzdata").joinpath("zones").read_text(encoding="utf-8").split()
     return frozenset(
-        name
-        for name in listed
-        if name not in _NOT_ZONES and not name.startswith(_NOT_ZONE_FOLDERS)
+        name for name in listed if name not in _NOT_ZONES and not name.startswith(_NOT_ZONE_FOLDERS)
     )
 
 

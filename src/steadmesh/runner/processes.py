@@ -66,7 +66,7 @@ def left_of_session(leader: ProcessId) -> tuple[ProcessId, ...]:
 
 def kill_group(leader: ProcessId, number: signal.Signals) -> None:
     """Signal the group that `leader` led; nothing happens when it is gone."""
-    if group_exists(leader):
+    if _number_is_still_of(leader):
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(leader.pid, number)
 
@@ -78,15 +78,18 @@ def kill(process: ProcessId, number: signal.Signals) -> None:
             os.kill(process.pid, number)
 
 
-def _living_beside(leader: ProcessId) -> Iterator[_Row]:
+def _number_is_still_of(leader: ProcessId) -> bool:
     # While a group or session lives the system gives its number to no new process; so when the
     # number belongs to another process today, nothing is left of ours.
     today = identify(leader.pid)
-    if today is not None and today != leader:
-        return
-    for row in _rows():
-        if not row.dead:
-            yield row
+    return today is None or today == leader
+
+
+def _living_beside(leader: ProcessId) -> Iterator[_Row]:
+    if _number_is_still_of(leader):
+        for row in _rows():
+            if not row.dead:
+                yield row
 
 
 def _row(pid: int) -> _Row | None:

@@ -1,0 +1,31 @@
+"""What a tool is, and the one way in.
+
+A tool is declared once: arguments, result and a handler that is one synchronous function in one
+transaction. Everything else (transports, schemas, permissions, audit) is made from the declaration.
+"""
+
+from steadmesh.tools.arguments import Args, Clamped, Doc, NotBlank, Size
+from steadmesh.tools.call import Call, Caller, Credentials, Services
+from steadmesh.tools.catalogue import Catalogue, Family, Feature
+from steadmesh.tools.result import Result, fit_page
+from steadmesh.tools.tool import Tool, endpoint, tool
+
+__all__ = [
+    "Args",
+    "Call",
+    "Caller",
+    "Catalogue",
+    "Clamped",
+    "Credentials",
+    "Doc",
+    "Family",
+    "Feature",
+    "NotBlank",
+    "Result",
+    "Services",
+    "Size",
+    "Tool",
+    "endpoint",
+    "fit_page",
+    "tool",
+]

@@ -49,7 +49,7 @@ def canonical(value: object) -> bytes:
 
 def check_values(data: Mapping[str, Any], report: Report) -> bool:
     """Report what is not plain JSON or too large. False when the rest cannot be looked at."""
-    before = len(report.problems)
+    readable = measurable = True
     for count, (path, value, depth) in enumerate(_walk(data), 1):
         if depth > DEEPEST:
             report.add(path, f"values lie more than {DEEPEST} deep in each other. Flatten this")
@@ -60,12 +60,11 @@ def check_values(data: Mapping[str, Any], report: Report) -> bool:
         wrong = _wrong(value)
         if wrong:
             report.add(path or WHOLE_FILE, wrong)
-    if len(report.problems) > before:
-        return False
-    size = len(encoded(data))
-    if size > LARGEST:
+            measurable = False
+            readable = readable and isinstance(value, str | int | float)
+    if measurable and (size := len(encoded(data))) > LARGEST:
         report.add(WHOLE_FILE, too_large(size, "the file"))
-    return True
+    return readable
 
 
 def too_large(size: int, what: str) -> str:

@@ -220,7 +220,9 @@ class _Builder:
                 return str(node.value)
             self._problem(path, node, f"a field name holds {found}. Remove it")
         elif isinstance(node, ScalarNode):
-            self._problem(path, node, f"the name {quoted(node.value)} is not text. Put it in quotes")
+            self._problem(
+                path, node, f"the name {quoted(node.value)} is not text. Put it in quotes"
+            )
         else:
             self._problem(path, node, "a field name must be text, not a list or a map")
         return None
