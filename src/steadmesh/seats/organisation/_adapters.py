@@ -117,12 +117,15 @@ def named_targets(
     values = [params[name] for name in offered.targets if params.get(name) is not None]
     if not any(params.get(name) is not None for name in offered.replaces_default):
         values += [config[key] for key in offered.defaults.values() if config.get(key) is not None]
-    named: list[str] = []
-    for value in values:
-        for entry in value if isinstance(value, list | tuple) else (value,):
-            # Whatever is no text is named as its JSON, so that it can match no ordinary target.
-            named.append(entry if isinstance(entry, str) else json.dumps(entry, sort_keys=True))
-    return tuple(named)
+    named = [
+        entry
+        for value in values
+        for entry in (value if isinstance(value, list | tuple) else (value,))
+    ]
+    # Whatever is no text is named as its JSON, so that it can match no ordinary target.
+    return tuple(
+        entry if isinstance(entry, str) else json.dumps(entry, sort_keys=True) for entry in named
+    )
 
 
 def repository_operations(permissions: Mapping[str, str]) -> frozenset[str]:

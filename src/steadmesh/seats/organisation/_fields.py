@@ -77,7 +77,7 @@ class Fields:
         self.wrong(name, message)
         return default
 
-    def flag(self, name: str, default: bool) -> bool:  # noqa: FBT001 -- the field's own default
+    def flag(self, name: str, default: bool) -> bool:
         """True or false."""
         value = self.optional_flag(name)
         return default if value is None else value

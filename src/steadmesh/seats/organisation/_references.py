@@ -21,7 +21,7 @@ _INSTRUCTION_FORMS = (
     "file:<path>#sha256:<64 hex>, configmap:<name>/<key>#sha256:<64 hex> or "
     "https://…#sha256:<64 hex>"
 )
-_SECRET_WORDS = (
+_ONLY_REFERENCES = (
     "must be a reference: env:<NAME>, file:<path>, vault:<path> or k8s:<name>. "
     "raw credentials are never accepted here; put them where the reference points"
 )
@@ -67,7 +67,7 @@ def secret(ref: str) -> str:
     for form in (_ENVIRONMENT, _FILE_SECRET, _VAULT, _K8S):
         if form.fullmatch(ref):
             return ref
-    raise BadReference(_SECRET_WORDS)
+    raise BadReference(_ONLY_REFERENCES)
 
 
 def pointer(ref: str, kinds: tuple[str, ...]) -> tuple[str, str]:

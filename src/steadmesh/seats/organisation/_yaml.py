@@ -107,8 +107,10 @@ def _compose(text: str) -> Node | None:
             mark = error.context_mark or mark
         raise _unreadable(mark.line + 1 if mark else 1, _in_plain_words(said)) from None
     except ReaderError as error:
-        line = text[: max(error.position, 0)].count("\n") + 1
-        raise _unreadable(line, "the file holds a character that YAML forbids. Remove it") from None
+        number = text[: max(error.position, 0)].count("\n") + 1
+        raise _unreadable(
+            number, "the file holds a character that YAML forbids. Remove it"
+        ) from None
     except RecursionError:
         raise _unreadable(1, f"values lie more than {DEEPEST} deep in each other") from None
     except (YAMLError, ValueError, TypeError, AttributeError, LookupError, AssertionError):
@@ -229,7 +231,7 @@ class _Builder:
 
     def _scalar(self, node: ScalarNode, path: str) -> Any:
         text = str(node.value)
-        kind = node.tag.removeprefix(_TAG)
+        kind = str(node.tag).removeprefix(_TAG)
         if kind in ("str", "timestamp"):  # a date is the text it was written as
             found = unusable_character(text)
             if found:

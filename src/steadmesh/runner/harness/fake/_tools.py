@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import subprocess
 import threading
 from collections.abc import Mapping
@@ -99,7 +98,7 @@ class ToolClient:
             return ToolAnswer(127, "", f"{self._program}: {error.strerror}")
         interruption.watch(child)
         try:
-            output, errors = _talk(child, arguments)
+            output, errors = child.communicate(arguments.encode("utf-8", "surrogatepass"))
         finally:
             interruption.watch(None)
             self._children.finished(child)
@@ -110,9 +109,3 @@ class ToolClient:
             errors.decode("utf-8", "replace").strip(),
         )
 
-
-def _talk(child: subprocess.Popen[bytes], arguments: str) -> tuple[bytes, bytes]:
-    with contextlib.ExitStack() as at_end:
-        at_end.callback(child.wait)
-        output, errors = child.communicate(arguments.encode("utf-8", "surrogatepass"))
-    return output, errors

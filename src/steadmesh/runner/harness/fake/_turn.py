@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from steadmesh.kernel import durations
-from steadmesh.runner.harness.contract import Claim, Delivery, Envelope
+from steadmesh.runner.harness.contract import Claim, Delivery
 from steadmesh.runner.harness.fake import _files, _script
 from steadmesh.runner.harness.fake._state import Delegations, ReplyTo
 from steadmesh.runner.harness.fake._tools import (
@@ -200,10 +200,10 @@ class Turn:
     def _reply_target(self) -> ReplyTo | None:
         """To whom the delegate's answer will be passed on."""
         message = self._message
-        earlier = self._seat.delegations.answered_by(message) if _is_from_seat(message) else None
-        if earlier is not None:
-            return earlier
-        if message.origin in ("human", "seat"):
+        if message.origin == "seat":
+            earlier = self._seat.delegations.answered_by(message)
+            return earlier or ReplyTo(message_id=message.message_id)
+        if message.origin == "human":
             return ReplyTo(message_id=message.message_id)
         # A scheduled run has nobody to answer to; a representative then tells its person.
         return ReplyTo(binding=self._seat.bindings[0]) if self._seat.bindings else None
@@ -257,10 +257,6 @@ class Turn:
 
     def _error(self, text: str) -> None:
         self._say(f"error: {text}")
-
-
-def _is_from_seat(message: Envelope) -> bool:
-    return message.origin == "seat"
 
 
 def _failure(answer: ToolAnswer) -> str:

@@ -1,0 +1,52 @@
+"""Who a seat is: rows, tokens, leases and generations, and what its policy lets it do."""
+
+from steadmesh.seats.identity import tokens
+from steadmesh.seats.identity._store import (
+    counts_by_state,
+    live_seat,
+    live_seats,
+    note_activity,
+    seat,
+    seat_id,
+)
+from steadmesh.seats.identity.caller import (
+    SEATS,
+    SeatCall,
+    SeatCaller,
+    SeatNotActive,
+    StaleGeneration,
+    require_current,
+)
+from steadmesh.seats.identity.leases import is_live
+from steadmesh.seats.identity.policy import Capability, Policy, parse_policy, policy_text
+from steadmesh.seats.identity.states import REPORTABLE, seat_state
+from steadmesh.tools import Feature
+
+FEATURE = Feature(
+    package="steadmesh.seats.identity",
+    endpoints=[tokens.issue, tokens.end],
+    jobs=[tokens.FORGETTING],
+)
+
+__all__ = [
+    "FEATURE",
+    "REPORTABLE",
+    "SEATS",
+    "Capability",
+    "Policy",
+    "SeatCall",
+    "SeatCaller",
+    "SeatNotActive",
+    "StaleGeneration",
+    "counts_by_state",
+    "is_live",
+    "live_seat",
+    "live_seats",
+    "note_activity",
+    "parse_policy",
+    "policy_text",
+    "require_current",
+    "seat",
+    "seat_id",
+    "seat_state",
+]

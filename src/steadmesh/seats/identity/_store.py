@@ -1,0 +1,208 @@
+"""SQL about seats, leases and tokens."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from steadmesh.kernel.clock import Instant
+from steadmesh.kernel.database import Row, Transaction
+
+
+def holder(tx: Transaction, digest: str) -> Row | None:
+    """Who a token names, with all that a call is judged by."""
+    return tx.one(
+        "SELECT t.seat_id, t.instance, t.expires_at, s.organisation_id, s.key, s.display_name,"
+        " s.timezone, s.adapter, s.config_revision, s.policy_revision, s.policy, s.retire_by,"
+        " s.retired_at, o.key AS organisation_key, o.display_name AS organisation_name,"
+        " o.deleted_at, l.generation, l.released"
+        " FROM tokens t JOIN seats s ON s.id = t.seat_id JOIN leases l ON l.seat_id = s.id"
+        " JOIN organisations o ON o.id = s.organisation_id WHERE t.digest = :digest",
+        digest=digest,
+    )
+
+
+def seat(tx: Transaction, seat_id: str) -> Row | None:
+    return tx.one(f"{_SEAT} WHERE s.id = :id", id=seat_id)
+
+
+def live_seat(tx: Transaction, organisation_id: str, key: str) -> Row | None:
+    return tx.one(
+        f"{_SEAT} WHERE s.organisation_id = :organisation AND s.key = :key AND s.retired_at IS NULL",
+        organisation=organisation_id,
+        key=key,
+    )
+
+
+def live_seats(tx: Transaction, organisation_id: str) -> list[Row]:
+    return tx.all(
+        f"{_SEAT} WHERE s.organisation_id = :organisation AND s.retired_at IS NULL ORDER BY s.key",
+        organisation=organisation_id,
+    )
+
+
+_SEAT = (
+    "SELECT s.id, s.organisation_id, s.key, s.display_name, s.timezone, s.adapter,"
+    " s.config_revision, s.policy_revision, s.policy_digest, s.profile, s.policy, s.suspended,"
+    " s.retire_by, s.retired_at, l.generation, l.instance, l.expires_at, l.released, l.state,"
+    " l.state_detail, l.adopted_revision, l.started_at, l.last_activity"
+    " FROM seats s JOIN leases l ON l.seat_id = s.id"
+)
+
+
+def seat_id(tx: Transaction, organisation_id: str, key: str) -> str | None:
+    """The id of a live seat, and nothing more: for names of locks and recipients."""
+    row = tx.one(
+        "SELECT id FROM seats WHERE organisation_id = :organisation AND key = :key"
+        " AND retired_at IS NULL",
+        organisation=organisation_id,
+        key=key,
+    )
+    return str(row["id"]) if row else None
+
+
+def add_seat(tx: Transaction, **row: Any) -> None:
+    tx.run(
+        "INSERT INTO seats (id, organisation_id, key, display_name, timezone, adapter,"
+        " config_revision, policy_revision, policy_digest, profile, policy, created_at)"
+        " VALUES (:id, :organisation_id, :key, :display_name, :timezone, :adapter,"
+        " :config_revision, 1, :policy_digest, :profile, :policy, :now)",
+        **row,
+    )
+    tx.run(
+        "INSERT INTO leases (seat_id, generation, expires_at, released, state)"
+        " VALUES (:id, 0, 0, 1, 'Stopped')",
+        id=row["id"],
+    )
+
+
+def change_seat(tx: Transaction, **row: Any) -> None:
+    tx.run(
+        "UPDATE seats SET display_name = :display_name, timezone = :timezone, adapter = :adapter,"
+        " config_revision = :config_revision, policy_revision = :policy_revision,"
+        " policy_digest = :policy_digest, profile = :profile, policy = :policy, retire_by = NULL"
+        " WHERE id = :id",
+        **row,
+    )
+
+
+def start_retiring(tx: Transaction, seat_id: str, retire_by: Instant) -> None:
+    tx.run(
+        "UPDATE seats SET retire_by = :retire_by WHERE id = :id AND retire_by IS NULL",
+        id=seat_id,
+        retire_by=retire_by,
+    )
+
+
+# Leases
+
+
+def lease(tx: Transaction, seat_id: str) -> Row | None:
+    return tx.one(
+        "SELECT seat_id, generation, instance, expires_at, released, state, state_detail"
+        " FROM leases WHERE seat_id = :seat",
+        seat=seat_id,
+    )
+
+
+def acquire(tx: Transaction, seat_id: str, instance: str, *, now: Instant, until: Instant) -> None:
+    tx.run(
+        "UPDATE leases SET generation = generation + 1, instance = :instance, expires_at = :until,"
+        " released = 0, state = 'Provisioning', state_detail = NULL, adopted_revision = NULL,"
+        " started_at = :now WHERE seat_id = :seat",
+        seat=seat_id,
+        instance=instance,
+        now=now,
+        until=until,
+    )
+
+
+def renew(tx: Transaction, seat_id: str, until: Instant) -> None:
+    tx.run("UPDATE leases SET expires_at = :until WHERE seat_id = :seat", seat=seat_id, until=until)
+
+
+def release(tx: Transaction, seat_id: str, now: Instant) -> None:
+    tx.run(
+        "UPDATE leases SET instance = NULL, expires_at = 0, released = 1, state = 'Stopped',"
+        " last_activity = :now WHERE seat_id = :seat",
+        seat=seat_id,
+        now=now,
+    )
+
+
+def fence(tx: Transaction, seat_id: str, state: str) -> None:
+    tx.run(
+        "UPDATE leases SET generation = generation + 1, instance = NULL, expires_at = 0,"
+        " released = 1, state = :state WHERE seat_id = :seat",
+        seat=seat_id,
+        state=state,
+    )
+
+
+def report_state(tx: Transaction, seat_id: str, **values: Any) -> None:
+    tx.run(
+        "UPDATE leases SET state = :state, state_detail = :detail,"
+        " adopted_revision = coalesce(CAST(:adopted AS TEXT), adopted_revision),"
+        " last_activity = :now WHERE seat_id = :seat",
+        seat=seat_id,
+        **values,
+    )
+
+
+def set_state(tx: Transaction, seat_id: str, state: str, detail: str | None) -> None:
+    """A word on the seat that is no activity of its own."""
+    tx.run(
+        "UPDATE leases SET state = :state, state_detail = :detail WHERE seat_id = :seat",
+        seat=seat_id,
+        state=state,
+        detail=detail,
+    )
+
+
+def note_activity(tx: Transaction, seat_id: str, now: Instant) -> None:
+    tx.run("UPDATE leases SET last_activity = :now WHERE seat_id = :seat", seat=seat_id, now=now)
+
+
+# Tokens
+
+
+def add_token(tx: Transaction, **row: Any) -> None:
+    tx.run(
+        "INSERT INTO tokens (digest, seat_id, instance, expires_at, created_at)"
+        " VALUES (:digest, :seat_id, :instance, :expires_at, :now)",
+        **row,
+    )
+
+
+def shorten_tokens(tx: Transaction, seat_id: str, instance: str, latest: Instant) -> None:
+    tx.run(
+        "UPDATE tokens SET expires_at = :latest"
+        " WHERE seat_id = :seat AND instance = :instance AND expires_at > :latest",
+        seat=seat_id,
+        instance=instance,
+        latest=latest,
+    )
+
+
+def end_tokens(tx: Transaction, seat_id: str, instance: str) -> int:
+    return tx.run(
+        "DELETE FROM tokens WHERE seat_id = :seat AND instance = :instance",
+        seat=seat_id,
+        instance=instance,
+    )
+
+
+def drop_expired_tokens(tx: Transaction, before: Instant, limit: int) -> int:
+    return tx.run(
+        "DELETE FROM tokens WHERE digest IN"
+        " (SELECT digest FROM tokens WHERE expires_at < :before LIMIT :limit)",
+        before=before,
+        limit=limit,
+    )
+
+
+def counts_by_state(tx: Transaction) -> list[Row]:
+    return tx.all(
+        "SELECT o.key AS organisation, l.state, count(*) AS seats FROM seats s"
+        " JOIN leases l ON l.seat_id = s.id JOIN organisations o ON o.id = s.organisation_id"
+        " WHERE s.retired_at IS NULL AND o.deleted_at IS NULL GROUP BY o.key, l.state"
+    )

@@ -1,0 +1,80 @@
+"""What a seat may do, as apply wrote it down and as every call is judged by it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from steadmesh.seats.organisation import Seat
+
+
+@dataclass(frozen=True, slots=True)
+class Capability:
+    """The operations on one resource, and for some of them the targets they are limited to."""
+
+    resource: str
+    operations: frozenset[str]
+    targets: Mapping[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """The parsed policy of a seat. `recipients` and `senders` map a seat's key to whether a reply is
+    allowed in the conversation that is opened that way."""
+
+    capabilities: Mapping[str, Capability]
+    recipients: Mapping[str, bool]
+    senders: Mapping[str, bool]
+    bindings: tuple[str, ...]
+    teams: tuple[str, ...]
+    personal_memory: str | None
+
+    @property
+    def is_representative(self) -> bool:
+        return bool(self.bindings)
+
+    def allows(self, resource: str, operation: str) -> bool:
+        capability = self.capabilities.get(resource)
+        return capability is not None and operation in capability.operations
+
+    def resources(self, kind: str) -> list[Capability]:
+        """The capabilities on `memory`, `connection` or `workspace`, in order of their keys."""
+        return [c for name, c in sorted(self.capabilities.items()) if name.startswith(f"{kind}:")]
+
+
+def policy_text(seat: Seat) -> str:
+    """The policy of a resolved seat, as it is stored."""
+    document: dict[str, Any] = {
+        "capabilities": [
+            [c.resource, sorted(c.operations), {op: list(t) for op, t in c.targets.items()}]
+            for c in seat.manifest
+        ],
+        "recipients": {route.seat: route.can_reply for route in seat.recipients},
+        "senders": {route.seat: route.can_reply for route in seat.senders},
+        "bindings": list(seat.bindings),
+        "teams": list(seat.teams),
+        "personal_memory": seat.personal_memory,
+    }
+    return json.dumps(document, separators=(",", ":"), sort_keys=True)
+
+
+@lru_cache(maxsize=4_096)
+def parse_policy(text: str) -> Policy:
+    """The policy behind a stored text. Kept by the text itself, so that a change is never missed."""
+    document = json.loads(text)
+    return Policy(
+        capabilities={
+            resource: Capability(
+                resource, frozenset(operations), {op: tuple(t) for op, t in targets.items()}
+            )
+            for resource, operations, targets in document["capabilities"]
+        },
+        recipients=document["recipients"],
+        senders=document["senders"],
+        bindings=tuple(document["bindings"]),
+        teams=tuple(document["teams"]),
+        personal_memory=document["personal_memory"],
+    )

@@ -1,0 +1,100 @@
+"""Identity tokens: 256 random bits that name one seat and one runner instance."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from steadmesh.kernel import durations
+from steadmesh.kernel.clock import HOUR, MINUTE, Instant, rfc3339
+from steadmesh.kernel.crypto import digest
+from steadmesh.kernel.database import Transaction
+from steadmesh.kernel.errors import Invalid, NotFound
+from steadmesh.kernel.ids import new_secret
+from steadmesh.kernel.jobs import Job, JobContext
+from steadmesh.seats.identity import _store
+from steadmesh.seats.identity.caller import TOKEN_PREFIX
+from steadmesh.tools import Args, Call, Doc, NotBlank, Result, Size, endpoint
+
+LIFE = 24 * HOUR
+LONGEST_LIFE = 366 * 24 * HOUR
+ROTATION_GRACE = 10 * MINUTE
+BATCH = 500
+
+
+class NoSuchSeat(NotFound):
+    """There is no live seat with this id."""
+
+
+class BadLife(Invalid):
+    """ttl: must be a duration such as 24h or 90m, from 1 minute to 8784h (a year)."""
+
+
+class IssueToken(Args):
+    seat: Annotated[str, Doc("Id of the seat.")]
+    instance: Annotated[
+        str, Doc("The runner instance it is bound to."), NotBlank(), Size(200)
+    ]
+    ttl: Annotated[str, Doc("How long it lives, such as 24h.")] = "24h"
+
+
+class TokenIssued(Result):
+    token: Annotated[str, Field(repr=False)]
+    expires_at: str
+
+
+@endpoint("POST /internal/v1/seats/{seat}/tokens", family="operator")
+def issue(call: Call[Any], args: IssueToken) -> TokenIssued:
+    """Issue a token. A second one for an instance rotates it: the first goes on for 10 minutes."""
+    row = _store.seat(call.tx, args.seat)
+    if row is None or row["retired_at"] is not None:
+        raise NoSuchSeat()
+    return issue_token(call.tx, args.seat, args.instance, now=call.now, life=_life(args.ttl))
+
+
+def issue_token(
+    tx: Transaction, seat_id: str, instance: str, *, now: Instant, life: int = LIFE
+) -> TokenIssued:
+    """A fresh token; only its digest is stored."""
+    token = new_secret(TOKEN_PREFIX)
+    _store.shorten_tokens(tx, seat_id, instance, now + ROTATION_GRACE)
+    _store.add_token(
+        tx,
+        digest=digest(token),
+        seat_id=seat_id,
+        instance=instance,
+        expires_at=now + life,
+        now=now,
+    )
+    return TokenIssued(token=token, expires_at=rfc3339(now + life))
+
+
+class EndTokens(Args):
+    seat: str
+    instance: str
+
+
+@endpoint("DELETE /internal/v1/seats/{seat}/tokens/{instance}", family="operator")
+def end(call: Call[Any], args: EndTokens) -> None:
+    """End every token of an instance at once."""
+    _store.end_tokens(call.tx, args.seat, args.instance)
+
+
+def _life(text: str) -> int:
+    try:
+        life = durations.parse(text) // durations.MICROSECOND
+    except ValueError:
+        raise BadLife() from None
+    if not MINUTE <= life <= LONGEST_LIFE:
+        raise BadLife()
+    return life
+
+
+def forget_expired(context: JobContext) -> int:
+    """Drop tokens a day after their end; until then they are known as expired."""
+    before = context.clock.now() - 24 * HOUR
+    return context.database.write_blocking(lambda tx: _store.drop_expired_tokens(tx, before, BATCH))
+
+
+FORGETTING = Job("forget tokens", forget_expired, every=60.0, batch=BATCH)
