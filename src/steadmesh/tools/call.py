@@ -66,6 +66,8 @@ class Call(Generic[C]):
     credentials: Credentials
     services: Services
     cap: int = 16_384
+    prepared: Any = None
+    """What the tool's `prepare` made of the arguments."""
 
     def position(self, cursor: str | None) -> Position | None:
         """Where a list goes on; nothing at its beginning. A cursor of another list is `invalid`."""

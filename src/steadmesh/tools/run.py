@@ -7,6 +7,7 @@ the audit row, commit. The answer leaves only after the commit.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -78,7 +79,8 @@ class Runner:
             if not tool.visible(caller):
                 raise Hidden(tool=tool.name)
             args = tool.args.read(arguments)
-            request = _Request(tool, family, caller, args, arguments, credentials)
+            prepared = await asyncio.to_thread(tool.prepare, args) if tool.prepare else None
+            request = _Request(tool, family, caller, args, arguments, credentials, prepared)
             content = await (self._read(request) if tool.reads else self._write(request))
         except Failure as failure:
             return self._refuse(tool, caller, credentials, failure)
@@ -140,6 +142,7 @@ class Runner:
             credentials=request.credentials,
             services=self._services,
             cap=request.family.cap,
+            prepared=request.prepared,
         )
 
     def _refuse(
@@ -174,6 +177,7 @@ class _Request:
     args: Args
     arguments: Mapping[str, Any]
     credentials: Credentials
+    prepared: Any
 
 
 def _content(call: Call[Any], args: Args) -> bytes:

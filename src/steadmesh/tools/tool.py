@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar, get_type_hints
 
+from steadmesh.kernel.clock import Instant
 from steadmesh.kernel.database import Locks, Transaction
 from steadmesh.tools.arguments import Args, input_schema
 from steadmesh.tools.call import Call, Caller
@@ -44,6 +45,12 @@ class Tool:
     method: str = ""
     path: str = ""
     """An endpoint's own route; a tool has none and is listed."""
+    prepare: Callable[[Any], Any] | None = None
+    """Heavy pure work on the arguments, done before the transaction opens; see `Call.prepared`."""
+    waits: Callable[[Any, Any], tuple[str, ...]] | None = None
+    """The topics of caller and arguments whose hints end a long poll early (argument `wait`, in seconds)."""
+    ready: Callable[[Transaction, Any, Any, Instant], bool] | None = None
+    """A glance that keeps an idle long poll from writing."""
 
     @property
     def listed(self) -> bool:
@@ -114,10 +121,14 @@ def endpoint(
     reads: bool = False,
     fenced: bool = False,
     locks: LocksOf | None = None,
+    prepare: Callable[[Any], Any] | None = None,
+    waits: Callable[[Any, Any], tuple[str, ...]] | None = None,
+    ready: Callable[[Transaction, Any, Any, Instant], bool] | None = None,
 ) -> Callable[[Callable[[Any, A], Result | None]], Tool]:
     """Declare what is called by its own route, `POST /v1/lease/acquire`, and listed nowhere.
 
-    Names in braces in the path, and query values, are arguments. No result answers 204.
+    Names in braces in the path, and query values, are arguments. No result answers 204. With
+    `waits`, a call that answers nothing is made again until something is there or its `wait` is over.
     """
     method, path = route.split(" ", 1)
 
@@ -139,6 +150,9 @@ def endpoint(
             open_world=False,
             method=method,
             path=path,
+            prepare=prepare,
+            waits=waits,
+            ready=ready,
         )
 
     return declare

@@ -2,12 +2,15 @@
 
 from steadmesh.seats.identity import tokens
 from steadmesh.seats.identity._store import (
+    add_seat,
+    change_seat,
     counts_by_state,
     live_seat,
     live_seats,
     note_activity,
     seat,
     seat_id,
+    start_retiring,
 )
 from steadmesh.seats.identity.caller import (
     SEATS,
@@ -38,6 +41,8 @@ __all__ = [
     "SeatCaller",
     "SeatNotActive",
     "StaleGeneration",
+    "add_seat",
+    "change_seat",
     "counts_by_state",
     "is_live",
     "live_seat",
@@ -49,4 +54,5 @@ __all__ = [
     "seat",
     "seat_id",
     "seat_state",
+    "start_retiring",
 ]

@@ -44,7 +44,7 @@ _SEAT = (
     "SELECT s.id, s.organisation_id, s.key, s.display_name, s.timezone, s.adapter,"
     " s.config_revision, s.policy_revision, s.policy_digest, s.profile, s.policy, s.suspended,"
     " s.retire_by, s.retired_at, l.generation, l.instance, l.expires_at, l.released, l.state,"
-    " l.state_detail, l.adopted_revision, l.started_at, l.last_activity"
+    " l.state_detail, l.quiesced, l.adopted_revision, l.started_at, l.last_activity"
     " FROM seats s JOIN leases l ON l.seat_id = s.id"
 )
 
@@ -98,7 +98,7 @@ def start_retiring(tx: Transaction, seat_id: str, retire_by: Instant) -> None:
 
 def lease(tx: Transaction, seat_id: str) -> Row | None:
     return tx.one(
-        "SELECT seat_id, generation, instance, expires_at, released, state, state_detail"
+        "SELECT seat_id, generation, instance, expires_at, released, state, state_detail, quiesced"
         " FROM leases WHERE seat_id = :seat",
         seat=seat_id,
     )
@@ -107,7 +107,8 @@ def lease(tx: Transaction, seat_id: str) -> Row | None:
 def acquire(tx: Transaction, seat_id: str, instance: str, *, now: Instant, until: Instant) -> None:
     tx.run(
         "UPDATE leases SET generation = generation + 1, instance = :instance, expires_at = :until,"
-        " released = 0, state = 'Provisioning', state_detail = NULL, adopted_revision = NULL,"
+        " released = 0, state = 'Provisioning', state_detail = NULL, quiesced = 0,"
+        " adopted_revision = NULL,"
         " started_at = :now WHERE seat_id = :seat",
         seat=seat_id,
         instance=instance,
@@ -141,6 +142,7 @@ def fence(tx: Transaction, seat_id: str, state: str) -> None:
 def report_state(tx: Transaction, seat_id: str, **values: Any) -> None:
     tx.run(
         "UPDATE leases SET state = :state, state_detail = :detail,"
+        " quiesced = CASE WHEN :state = 'Quiescing' THEN 1 ELSE quiesced END,"
         " adopted_revision = coalesce(CAST(:adopted AS TEXT), adopted_revision),"
         " last_activity = :now WHERE seat_id = :seat",
         seat=seat_id,

@@ -43,7 +43,7 @@ def acquire(tx: Transaction, seat_id: str, instance: str, now: Instant) -> Acqui
     if is_live(lease, now) and lease["instance"] != instance:
         raise LeaseHeld(until=f"{(lease['expires_at'] - now) / SECOND:.0f} s from now")
     _store.acquire(tx, seat_id, instance, now=now, until=now + TTL)
-    return Acquired(lease["generation"] + 1, now + TTL, planned=lease["state"] == "Quiescing")
+    return Acquired(lease["generation"] + 1, now + TTL, planned=bool(lease["quiesced"]))
 
 
 def renew(
@@ -71,3 +71,26 @@ def _lease(tx: Transaction, seat_id: str) -> Row:
     if lease is None:
         raise LookupError(f"seat {seat_id} has no lease row")
     return lease
+
+
+def release(tx: Transaction, seat_id: str, now: Instant) -> None:
+    """Give the lease back; the generation stays and no longer writes."""
+    _store.release(tx, seat_id, now)
+
+
+def report_state(
+    tx: Transaction,
+    seat_id: str,
+    *,
+    state: str,
+    detail: str | None,
+    adopted: str | None,
+    now: Instant,
+) -> None:
+    """The runner's word on itself; counts as activity."""
+    _store.report_state(tx, seat_id, state=state, detail=detail, adopted=adopted, now=now)
+
+
+def set_state(tx: Transaction, seat_id: str, state: str, detail: str | None) -> None:
+    """The supervisor's word on a seat."""
+    _store.set_state(tx, seat_id, state, detail)

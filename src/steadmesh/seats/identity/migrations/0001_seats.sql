@@ -21,7 +21,8 @@ CREATE UNIQUE INDEX seats_live_key ON seats (organisation_id, key) WHERE retired
 CREATE INDEX seats_organisation ON seats (organisation_id, key);
 
 -- The right to act as a seat. `generation` rises at every acquisition, fence and retirement; a
--- released lease keeps its generation and no longer writes.
+-- released lease keeps its generation and no longer writes. `quiesced` says that this start announced
+-- its end: what it leaves undone is no failed attempt.
 CREATE TABLE leases (
     seat_id KEYTEXT NOT NULL PRIMARY KEY,
     generation BIGINT NOT NULL,
@@ -30,6 +31,7 @@ CREATE TABLE leases (
     released INTEGER NOT NULL,
     state TEXT NOT NULL,
     state_detail TEXT,
+    quiesced INTEGER NOT NULL DEFAULT 0,
     adopted_revision TEXT,
     started_at BIGINT,
     last_activity BIGINT

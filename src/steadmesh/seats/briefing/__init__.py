@@ -1,0 +1,16 @@
+"""What is put together from the others: self, status, handoff, bootstrap, and the view of people."""
+
+from steadmesh.seats.briefing import about, bootstrap, handoff, overview, runtime, status
+from steadmesh.tools import Feature
+
+FEATURE = Feature(
+    package="steadmesh.seats.briefing",
+    tools=[about.about, status.status, handoff.update],
+    endpoints=[
+        bootstrap.bootstrap,
+        bootstrap.own_self,
+        runtime.list_organisations,
+        runtime.runtime,
+        overview.overview,
+    ],
+)

@@ -1,0 +1,70 @@
+"""What `steadmesh status` shows of an organisation."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from steadmesh.kernel.clock import rfc3339
+from steadmesh.seats.briefing.runtime import NoSuchOrganisation
+from steadmesh.seats.briefing.status import SeatStatus, seat_status
+from steadmesh.seats.identity import live_seats
+from steadmesh.seats.messages import inbox_counts
+from steadmesh.seats.organisation import organisation
+from steadmesh.tools import Args, Call, Result, endpoint
+
+
+class Overview(Args):
+    organization: str
+
+
+class SeatOverview(SeatStatus):
+    seat_id: str
+    display_name: str
+    adapter: str
+    teams: list[str]
+    represents: list[str] | None = None
+    config_revision: str
+    policy_revision: int
+
+
+class OrganisationOverview(Result):
+    organization_id: str
+    key: str
+    display_name: str
+    timezone: str
+    applied_at: str
+    seats: list[SeatOverview]
+
+
+@endpoint("GET /internal/v1/organizations/{organization}/status", family="operator", reads=True)
+def overview(call: Call[Any], args: Overview) -> OrganisationOverview:
+    """The seats of an organisation, as `steadmesh status` prints them."""
+    row = organisation(call.tx, args.organization)
+    if row is None or row["deleted_at"] is not None:
+        raise NoSuchOrganisation()
+    counts = inbox_counts(call.tx, args.organization)
+    bindings = json.loads(row["document"]).get("channel_bindings", {})
+    people: dict[str, list[str]] = {}
+    for binding in bindings.values():
+        people.setdefault(binding["seat"], []).append(binding["external_user_id"])
+    return OrganisationOverview(
+        organization_id=row["id"],
+        key=row["key"],
+        display_name=row["display_name"],
+        timezone=row["timezone"],
+        applied_at=rfc3339(row["applied_at"]),
+        seats=[
+            SeatOverview(
+                **seat_status(seat, counts, call.now).model_dump(),
+                seat_id=seat["id"],
+                display_name=seat["display_name"],
+                adapter=seat["adapter"],
+                teams=json.loads(seat["policy"])["teams"],
+                represents=sorted(set(people.get(seat["key"], []))) or None,
+                config_revision=seat["config_revision"],
+                policy_revision=seat["policy_revision"],
+            )
+            for seat in live_seats(call.tx, args.organization)
+        ],
+    )

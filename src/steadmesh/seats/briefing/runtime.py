@@ -1,0 +1,184 @@
+"""What the supervisor follows: every seat of an organisation, in one long poll."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Annotated, Any
+
+from steadmesh.kernel.clock import SECOND, Instant, optional_rfc3339
+from steadmesh.kernel.database import Row, Transaction
+from steadmesh.kernel.errors import NotFound
+from steadmesh.seats.identity import is_live, live_seats, seat_state
+from steadmesh.seats.messages import InboxCounts, inbox_counts
+from steadmesh.seats.organisation import organisation, organisations
+from steadmesh.seats.turns import checkpoints_of
+from steadmesh.tools import Args, Call, Caller, Doc, Result, endpoint
+
+
+class NoSuchOrganisation(NotFound):
+    """There is no organisation with this id. `steadmesh status` lists those that are there."""
+
+
+class ListOrganisations(Args):
+    pass
+
+
+class OrganisationName(Result):
+    organization_id: str
+    key: str
+    display_name: str
+
+
+class OrganisationNames(Result):
+    organizations: list[OrganisationName]
+
+
+@endpoint("GET /internal/v1/organizations", family="operator", reads=True)
+def list_organisations(call: Call[Any], args: ListOrganisations) -> OrganisationNames:
+    """The organisations of this service."""
+    return OrganisationNames(
+        organizations=[
+            OrganisationName(
+                organization_id=row["id"], key=row["key"], display_name=row["display_name"]
+            )
+            for row in organisations(call.tx)
+        ]
+    )
+
+
+class Runtime(Args):
+    organization: str
+    wait: Annotated[float, Doc("Seconds to wait for a change, at most 30.")] = 0.0
+    after: Annotated[str, Doc("The cursor of the last answer.")] = ""
+
+
+class ExecutionProfile(Result):
+    idle_policy: str
+    idle_timeout_seconds: float
+
+
+class SeatRuntime(Result):
+    seat_id: str
+    display_name: str
+    timezone: str
+    config_revision: str
+    harness_adapter: str
+    harness_config: dict[str, Any]
+    execution: ExecutionProfile
+    sandbox_required: list[str]
+    pending_deliveries: int
+    next_due_in_seconds: float | None = None
+    oldest_pending_age_seconds: int | None = None
+    dead_deliveries: int
+    lease_generation: int
+    lease_holder: str | None = None
+    lease_expires_at: str | None = None
+    lease_live: bool
+    state: str
+    state_detail: str | None = None
+    adopted_revision: str | None = None
+    last_activity: str | None = None
+    latest_checkpoint: str | None = None
+    suspended: bool
+    retire_by: str | None = None
+
+
+class OrganisationRuntime(Result):
+    organization_id: str
+    key: str
+    now: str
+    cursor: str
+    seats: dict[str, SeatRuntime]
+
+
+def runtime_topics(caller: Caller, args: Runtime) -> tuple[str, ...]:
+    return (f"runtime:{args.organization}",)
+
+
+@endpoint(
+    "GET /internal/v1/organizations/{organization}/runtime",
+    family="operator",
+    reads=True,
+    waits=runtime_topics,
+)
+def runtime(call: Call[Any], args: Runtime) -> OrganisationRuntime | None:
+    """Every live seat's lease, state and inbox. With `after` and `wait`: once anything has changed."""
+    row = organisation(call.tx, args.organization)
+    if row is None or row["deleted_at"] is not None:
+        raise NoSuchOrganisation()
+    seats = seat_runtimes(call.tx, args.organization, call.now)
+    cursor = _fingerprint(seats)
+    if args.wait > 0 and args.after == cursor:
+        return None
+    return OrganisationRuntime(
+        organization_id=args.organization,
+        key=row["key"],
+        now=optional_rfc3339(call.now) or "",
+        cursor=cursor,
+        seats=seats,
+    )
+
+
+def seat_runtimes(tx: Transaction, organisation_id: str, now: Instant) -> dict[str, SeatRuntime]:
+    """What is known of each live seat, by key."""
+    counts = inbox_counts(tx, organisation_id)
+    saved = checkpoints_of(tx, organisation_id)
+    return {
+        row["key"]: _seat_runtime(row, counts.get(row["id"], InboxCounts()), saved, now)
+        for row in live_seats(tx, organisation_id)
+    }
+
+
+def _seat_runtime(
+    row: Row, inbox: InboxCounts, saved: dict[str, str], now: Instant
+) -> SeatRuntime:
+    profile = json.loads(row["profile"])
+    execution, sandbox = profile["execution"], profile["sandbox"]
+    return SeatRuntime(
+        seat_id=row["id"],
+        display_name=row["display_name"],
+        timezone=row["timezone"],
+        config_revision=row["config_revision"],
+        harness_adapter=row["adapter"],
+        harness_config=profile["harness"].get("config") or {},
+        execution=ExecutionProfile(
+            idle_policy=execution["idle_policy"],
+            idle_timeout_seconds=execution["idle_timeout"],
+        ),
+        sandbox_required=sorted(sandbox["required_enforcement"]),
+        pending_deliveries=inbox.pending,
+        next_due_in_seconds=(
+            None if inbox.next_due is None else max(0.0, (inbox.next_due - now) / SECOND)
+        ),
+        oldest_pending_age_seconds=(
+            None if inbox.oldest is None else max(0, (now - inbox.oldest) // SECOND)
+        ),
+        dead_deliveries=inbox.dead,
+        lease_generation=row["generation"],
+        lease_holder=row["instance"],
+        lease_expires_at=optional_rfc3339(row["expires_at"] or None),
+        lease_live=is_live(row, now),
+        state=seat_state(row),
+        state_detail=row["state_detail"],
+        adopted_revision=row["adopted_revision"],
+        last_activity=optional_rfc3339(row["last_activity"]),
+        latest_checkpoint=saved.get(row["id"]),
+        suspended=bool(row["suspended"]),
+        retire_by=optional_rfc3339(row["retire_by"]),
+    )
+
+
+_MOVING = {
+    "next_due_in_seconds": True,
+    "oldest_pending_age_seconds": True,
+    "lease_expires_at": True,
+}
+"""What changes by itself as time passes, and so is no news."""
+
+
+def _fingerprint(seats: dict[str, SeatRuntime]) -> str:
+    digest = hashlib.sha256()
+    for key, seat in seats.items():
+        digest.update(f"{key} {seat.model_dump_json(exclude=_MOVING)}\n".encode())
+    return digest.hexdigest()[:32]

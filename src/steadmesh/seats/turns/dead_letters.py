@@ -1,0 +1,72 @@
+"""Dead letters: what was given up after five attempts, to be looked at and tried again by people."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from steadmesh.kernel.clock import rfc3339
+from steadmesh.kernel.errors import NotFound
+from steadmesh.seats.turns import _store
+from steadmesh.tools import Args, Call, Clamped, Result, endpoint
+
+
+class NoDeadLetter(NotFound):
+    """There is no dead letter {number} of a live seat."""
+
+
+class ListDeadLetters(Args):
+    organization: str
+    after: int = 0
+    limit: Annotated[int, Clamped(maximum=200, default=50)] = 50
+
+
+class DeadLetter(Result):
+    id: int
+    message_id: str
+    recipient_seat: str
+    origin: str
+    sender_seat: str | None = None
+    binding: str | None = None
+    attempts: int
+    error: str | None = None
+    created_at: str
+
+
+class DeadLetters(Result):
+    dead_letters: list[DeadLetter]
+
+
+@endpoint("GET /internal/v1/dead-letters", family="operator", reads=True)
+def list_dead_letters(call: Call[Any], args: ListDeadLetters) -> DeadLetters:
+    """An organisation's dead letters in queue order; `after` is the id of the last one seen."""
+    rows = _store.dead_letters(call.tx, args.organization, after=args.after, limit=args.limit)
+    return DeadLetters(
+        dead_letters=[
+            DeadLetter(
+                id=row["number"],
+                attempts=row["attempt"],
+                created_at=rfc3339(row["created_at"]),
+                **{
+                    name: row[name]
+                    for name in ("message_id", "recipient_seat", "origin", "sender_seat")
+                    + ("binding", "error")
+                },
+            )
+            for row in rows
+        ]
+    )
+
+
+class Requeue(Args):
+    letter: int
+
+
+@endpoint("POST /internal/v1/dead-letters/{letter}:requeue", family="operator")
+def requeue(call: Call[Any], args: Requeue) -> None:
+    """Put a dead letter back into its inbox with five fresh attempts."""
+    row = _store.dead_letter(call.tx, args.letter)
+    if row is None:
+        raise NoDeadLetter(number=args.letter)
+    _store.requeue_delivery(call.tx, args.letter, attempt=0, due=call.now, error=None)
+    call.tx.wake(f"inbox:{row['seat_id']}")
+    call.tx.wake(f"runtime:{row['organisation_id']}")

@@ -1,0 +1,101 @@
+"""What happens to a delivery whose turn did not complete."""
+
+from __future__ import annotations
+
+from steadmesh.kernel import outbox
+from steadmesh.kernel.clock import Instant
+from steadmesh.kernel.database import Locks, Row, Transaction, exclusive, shared
+from steadmesh.kernel.jobs import Job, JobContext
+from steadmesh.seats.turns import _store
+from steadmesh.seats.turns._rules import retry_delay
+
+BATCH = 100
+
+
+def fail_delivery(
+    tx: Transaction,
+    delivery: Row,
+    *,
+    organisation_id: str,
+    error: str,
+    now: Instant,
+    counts: bool = True,
+) -> bool:
+    """Try the delivery again later, or give it up after the last attempt; whether it is dead now.
+
+    `counts=False` gives the attempt back: it ended by a planned stop.
+    """
+    number = delivery["number"]
+    attempt = delivery["attempt"] if counts else delivery["attempt"] - 1
+    delay = retry_delay(attempt) if counts else 0
+    if delay is None:
+        _store.bury_delivery(tx, number, error)
+        _store.release_carried(tx, number)
+        outbox.record(
+            tx,
+            "delivery.dead",
+            scope=organisation_id,
+            at=now,
+            seat=delivery["seat_id"],
+            delivery=number,
+        )
+    else:
+        _store.requeue_delivery(tx, number, attempt=attempt, due=now + delay, error=error)
+    tx.wake(f"inbox:{delivery['seat_id']}")
+    tx.wake(f"runtime:{organisation_id}")
+    return delay is None
+
+
+def requeue_stale(
+    tx: Transaction,
+    seat_id: str,
+    *,
+    organisation_id: str,
+    reason: str,
+    now: Instant,
+    counts: bool = True,
+) -> int:
+    """Put back what an ended generation was working on; how many of them are dead now."""
+    dead = 0
+    for delivery in _store.stale_deliveries(tx, seat_id):
+        _store.end_execution(
+            tx, delivery["execution_id"], state="interrupted", error=reason, now=now
+        )
+        dead += fail_delivery(
+            tx,
+            delivery,
+            organisation_id=organisation_id,
+            error=reason,
+            now=now,
+            counts=counts,
+        )
+    return dead
+
+
+def requeue_expired(context: JobContext) -> int:
+    """Put back deliveries whose lease ran out: their runner is gone without a word."""
+    now = context.clock.now()
+    expired = context.database.read_blocking(lambda tx: _store.expired_deliveries(tx, now, BATCH))
+    for delivery in expired:
+        organisation_id = delivery["organisation_id"]
+
+        def requeue(tx: Transaction, delivery: Row = delivery, scope: str = organisation_id) -> None:
+            if not _store.leased_and_expired(tx, delivery["number"], now):
+                return
+            reason = "the turn was not acknowledged in time"
+            _store.end_execution(
+                tx, delivery["execution_id"], state="interrupted", error=reason, now=now
+            )
+            fail_delivery(tx, delivery, organisation_id=scope, error=reason, now=now)
+
+        def locks(tx: Transaction, delivery: Row = delivery, scope: str = organisation_id) -> Locks:
+            return [
+                shared("organisation", scope),
+                exclusive("inbox", scope, delivery["seat_id"]),
+            ]
+
+        context.database.write_blocking(requeue, locks=locks)
+    return len(expired)
+
+
+EXPIRY = Job("requeue expired deliveries", requeue_expired, every=2.0, batch=BATCH)
