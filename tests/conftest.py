@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from steadmesh.kernel.database import Database, open_database
+
 from tests.support.postgres import (
     TestRun,
     clone_database,
@@ -57,3 +59,25 @@ def postgres_url(postgres: str, postgres_template: str) -> Iterator[str]:
     name = f"test_{uuid.uuid4().hex}"
     yield clone_database(postgres, postgres_template, name)
     drop_database(postgres, name)
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def engine(request: pytest.FixtureRequest) -> str:
+    """Each database engine in turn."""
+    return str(request.param)
+
+
+@pytest.fixture
+def place(engine: str, request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Where an empty database of the engine is: a path, or a URL."""
+    if engine == "sqlite":
+        return str(tmp_path / "steadmesh.db")
+    return str(request.getfixturevalue("postgres_url"))
+
+
+@pytest.fixture
+def database(place: str) -> Iterator[Database]:
+    """An empty database, on each engine in turn."""
+    opened = open_database(place)
+    yield opened
+    opened.close()

@@ -1,0 +1,281 @@
+"""The small interface that both engines stand behind."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+from steadmesh.kernel.database import (
+    Database,
+    DatabaseProblem,
+    DatabaseUnavailable,
+    Transaction,
+    exclusive,
+    open_database,
+    shared,
+)
+from steadmesh.kernel.database.locks import in_order
+from steadmesh.kernel.database.sqlite import SQLite
+
+
+@pytest.fixture
+def counters(database: Database) -> Database:
+    """A database with one table of numbers."""
+
+    def make(tx: Transaction) -> None:
+        tx.run("CREATE TABLE counters (name TEXT PRIMARY KEY, value BIGINT NOT NULL)")
+        tx.run("INSERT INTO counters (name, value) VALUES ('a', 0), ('b', 0)")
+
+    database.write_blocking(make)
+    return database
+
+
+def value(database: Database, name: str = "a") -> int:
+    row = database.read_blocking(
+        lambda tx: tx.one("SELECT value FROM counters WHERE name = :name", name=name)
+    )
+    assert row is not None
+    return int(row["value"])
+
+
+def add_one(tx: Transaction) -> None:
+    """Read, then write: what loses updates without a lock."""
+    row = tx.one("SELECT value FROM counters WHERE name = 'a'")
+    assert row is not None
+    tx.run("UPDATE counters SET value = :value WHERE name = 'a'", value=row["value"] + 1)
+
+
+class Trouble(Exception):
+    pass
+
+
+def test_a_failed_write_leaves_nothing(counters: Database) -> None:
+    def fail(tx: Transaction) -> None:
+        add_one(tx)
+        raise Trouble
+
+    with pytest.raises(Trouble):
+        counters.write_blocking(fail)
+    assert value(counters) == 0
+
+
+def test_a_failing_neighbour_in_the_same_batch_undoes_only_itself(counters: Database) -> None:
+    def fail(tx: Transaction) -> None:
+        add_one(tx)
+        raise Trouble
+
+    async def together() -> list[Any]:
+        writes = [counters.write(fail if n % 2 else add_one, locks=alone) for n in range(20)]
+        return await asyncio.gather(*writes, return_exceptions=True)
+
+    outcomes = asyncio.run(together())
+    assert [isinstance(outcome, Trouble) for outcome in outcomes] == [False, True] * 10
+    assert value(counters) == 10
+
+
+def alone(tx: Transaction) -> list[Any]:
+    return [exclusive("counter", "a")]
+
+
+def test_writers_that_are_alone_with_a_thing_lose_no_update(counters: Database) -> None:
+    with ThreadPoolExecutor(8) as threads:
+        for _ in range(40):
+            threads.submit(counters.write_blocking, add_one, locks=alone)
+    assert value(counters) == 40
+
+
+def test_after_commit_actions_and_topics_come_once_and_only_after_success(
+    counters: Database,
+) -> None:
+    seen: list[str] = []
+    topics: list[str] = []
+    counters.on_wake(topics.extend)
+
+    def good(tx: Transaction) -> None:
+        tx.after_commit(lambda: seen.append("good"))
+        tx.wake("topic")
+
+    def bad(tx: Transaction) -> None:
+        tx.after_commit(lambda: seen.append("bad"))
+        tx.wake("lost")
+        raise Trouble
+
+    counters.write_blocking(good)
+    with pytest.raises(Trouble):
+        counters.write_blocking(bad)
+    assert seen == ["good"]
+    assert "lost" not in topics
+    assert "topic" in topics
+
+
+def test_a_reader_sees_one_snapshot_while_others_write(counters: Database) -> None:
+    def read_twice(tx: Transaction) -> tuple[Any, Any]:
+        first = tx.one("SELECT value FROM counters WHERE name = 'a'")
+        with ThreadPoolExecutor(1) as thread:
+            thread.submit(counters.write_blocking, add_one).result(10)
+        return first, tx.one("SELECT value FROM counters WHERE name = 'a'")
+
+    first, second = counters.read_blocking(read_twice)
+    assert first == second
+    assert value(counters) == 1
+
+
+def test_a_reading_transaction_cannot_write(counters: Database) -> None:
+    with pytest.raises(DatabaseUnavailable):
+        counters.read_blocking(add_one)
+    assert value(counters) == 0
+
+
+def test_a_write_of_a_caller_who_is_gone_is_not_run(tmp_path: Path) -> None:
+    """The queue of the one writer is held up by a first write; the second caller leaves meanwhile."""
+    database = SQLite(tmp_path / "a.db")
+    ran: list[str] = []
+    free = threading.Event()
+
+    async def leave() -> None:
+        first = asyncio.ensure_future(_await(database.write(lambda tx: free.wait(10))))
+        second = asyncio.ensure_future(_await(database.write(lambda tx: ran.append("second"))))
+        await asyncio.sleep(0)  # both are queued
+        second.cancel()
+        await asyncio.gather(second, return_exceptions=True)
+        free.set()
+        await first
+
+    asyncio.run(leave())
+    database.close()
+    assert ran == []
+
+
+async def _await(awaitable: Any) -> Any:
+    return await awaitable
+
+
+def test_a_broken_shared_transaction_costs_only_the_call_that_broke_it(tmp_path: Path) -> None:
+    database = SQLite(tmp_path / "a.db")
+    database.write_blocking(lambda tx: tx.run("CREATE TABLE t (n INTEGER)"))
+
+    def insert(tx: Transaction) -> None:
+        tx.run("INSERT INTO t (n) VALUES (1)")
+
+    def break_it(tx: Transaction) -> None:
+        insert(tx)
+        tx.run("ROLLBACK")  # what SQLite does by itself on a full disk
+        raise apsw.FullError("disk full")
+
+    async def together() -> list[Any]:
+        hold = database.write(lambda tx: None)
+        writes = [database.write(work) for work in (insert, insert, break_it, insert)]
+        return await asyncio.gather(hold, *writes, return_exceptions=True)
+
+    outcomes = asyncio.run(together())
+    rows = database.read_blocking(lambda tx: tx.one("SELECT count(*) AS n FROM t"))
+    database.close()
+    assert [isinstance(outcome, Exception) for outcome in outcomes] == [
+        False,
+        False,
+        False,
+        True,
+        False,
+    ]
+    assert "full" in str(outcomes[3])
+    assert rows == {"n": 3}
+
+
+def test_an_acknowledged_write_is_in_the_file(tmp_path: Path) -> None:
+    database = SQLite(tmp_path / "a.db")
+    database.write_blocking(lambda tx: tx.run("CREATE TABLE t (n INTEGER)"))
+    other = apsw.Connection(str(tmp_path / "a.db"))
+    assert other.execute("SELECT count(*) FROM t").fetchall() == [(0,)]
+    database.close()
+
+
+def test_locks_are_asked_for_in_one_order_and_the_stronger_wins() -> None:
+    first, second = exclusive("inbox", "1"), shared("inbox", "2")
+    assert in_order([first, second]) == in_order([second, first])
+    assert in_order([shared("inbox", "1"), first]) == [(first.number, False)]
+
+
+def test_shared_locks_do_not_wait_for_each_other(postgres_url: str) -> None:
+    database = open_database(postgres_url)
+    both_inside = threading.Barrier(2, timeout=10)
+
+    def meet(tx: Transaction) -> int:
+        return both_inside.wait()
+
+    with ThreadPoolExecutor(2) as threads:
+        writes = [
+            threads.submit(
+                database.write_blocking, meet, locks=lambda tx: [shared("organisation", "x")]
+            )
+            for _ in range(2)
+        ]
+        assert sorted(write.result(15) for write in writes) == [0, 1]
+    database.close()
+
+
+def test_a_write_is_run_again_after_a_deadlock(postgres_url: str) -> None:
+    database = open_database(postgres_url)
+
+    def make(tx: Transaction) -> None:
+        tx.run("CREATE TABLE counters (name TEXT PRIMARY KEY, value BIGINT NOT NULL)")
+        tx.run("INSERT INTO counters (name, value) VALUES ('a', 0), ('b', 0)")
+
+    database.write_blocking(make)
+    crossed = threading.Barrier(2, timeout=10)
+    attempts: list[str] = []
+
+    def cross(first: str, second: str) -> None:
+        waited: list[int] = []
+
+        def work(tx: Transaction) -> None:
+            attempts.append(first)
+            bump = "UPDATE counters SET value = value + 1 WHERE name = :name"
+            tx.run(bump, name=first)
+            if not waited:
+                waited.append(1)
+                crossed.wait()
+            tx.run(bump, name=second)
+
+        database.write_blocking(work)
+
+    with ThreadPoolExecutor(2) as threads:
+        for crossing in (threads.submit(cross, "a", "b"), threads.submit(cross, "b", "a")):
+            crossing.result(20)
+    assert value(database) == value(database, "b") == 2
+    assert len(attempts) == 3
+    database.close()
+
+
+def test_a_topic_reaches_another_replica(postgres_url: str) -> None:
+    one, other = open_database(postgres_url), open_database(postgres_url)
+    heard = threading.Event()
+    other.on_wake(lambda topics: heard.set() if "inbox:1" in topics else None)
+    try:
+        # The listener may still be connecting, so the hint is given until it is heard.
+        for _ in range(50):
+            one.write_blocking(lambda tx: tx.wake("inbox:1"))
+            if heard.wait(0.2):
+                break
+        assert heard.is_set()
+    finally:
+        one.close()
+        other.close()
+
+
+def test_postgresql_that_is_not_there_is_named_without_its_password() -> None:
+    with pytest.raises(DatabaseProblem) as problem:
+        open_database("postgresql://ada:hunter2@127.0.0.1:1/nowhere")
+    assert "cannot reach PostgreSQL at postgresql://ada@127.0.0.1:1/nowhere" in str(problem.value)
+    assert "hunter2" not in str(problem.value)
+
+
+def test_a_file_that_is_no_database_is_named(tmp_path: Path) -> None:
+    (tmp_path / "a.db").write_text("this is no database, but long enough to be read as one" * 40)
+    with pytest.raises(DatabaseProblem, match=r"a\.db"):
+        open_database(tmp_path / "a.db")
