@@ -20,7 +20,9 @@ def zone(name: str) -> ZoneInfo:
 def local_text(instant: Instant, zone_name: str) -> str:
     """`Mon 2026-10-12 09:00 AEDT (+11:00)`."""
     moment = _local(instant, zone_name)
-    return f"{_DAYS[moment.weekday()]} {moment:%Y-%m-%d %H:%M} {moment.tzname()} ({_offset(moment)})"
+    return (
+        f"{_DAYS[moment.weekday()]} {moment:%Y-%m-%d %H:%M} {moment.tzname()} ({_offset(moment)})"
+    )
 
 
 def turn_text(instant: Instant, zone_name: str) -> str:

@@ -6,8 +6,7 @@ import json
 from typing import Any
 
 from steadmesh.kernel.clock import optional_rfc3339
-from steadmesh.kernel.database import Row, Transaction
-from steadmesh.seats.identity import Capability, SeatCall, live_seats, seat
+from steadmesh.seats.identity import Capability, SeatCall, display_names, seat
 from steadmesh.seats.organisation import connection_adapters
 from steadmesh.tools import Args, Result, tool
 
@@ -89,8 +88,8 @@ def describe(call: SeatCall) -> Self:
         policy_revision=caller.policy_revision,
         instructions=[InstructionSource(**entry) for entry in profile.get("instructions", [])],
         memory_stores=[_store_view(c, policy.personal_memory) for c in policy.resources("memory")],
-        recipients=_recipients(call.tx, call, live_seats(call.tx, caller.organisation_id)),
-        connections=_connections(call.tx, call),
+        recipients=_recipients(call),
+        connections=_connections(call),
         channel_bindings=list(policy.bindings) or None,
         timezone=caller.timezone,
         retiring_until=optional_rfc3339(caller.retire_by),
@@ -127,8 +126,8 @@ def _store_view(capability: Capability, personal: str | None) -> MemoryStore:
     return MemoryStore(key=key, personal=key == personal, operations=sorted(capability.operations))
 
 
-def _recipients(tx: Transaction, call: SeatCall, seats: list[Row]) -> list[Recipient]:
-    names = {row["key"]: row["display_name"] for row in seats}
+def _recipients(call: SeatCall) -> list[Recipient]:
+    names = display_names(call.tx, call.caller.organisation_id)
     return [
         Recipient(seat=key, display_name=names[key], can_reply=can_reply)
         for key, can_reply in sorted(call.caller.policy.recipients.items())
@@ -136,8 +135,8 @@ def _recipients(tx: Transaction, call: SeatCall, seats: list[Row]) -> list[Recip
     ]
 
 
-def _connections(tx: Transaction, call: SeatCall) -> list[Connection]:
-    adapters = connection_adapters(tx, call.caller.organisation_id)
+def _connections(call: SeatCall) -> list[Connection]:
+    adapters = connection_adapters(call.tx, call.caller.organisation_id)
     return [
         Connection(
             key=key, adapter=adapters.get(key, "unknown"), operations=sorted(capability.operations)

@@ -48,7 +48,5 @@ def update(call: SeatCall, args: Handoff) -> Saved:
     size = len(args.model_dump_json(exclude_none=True).encode())
     if size > LIMIT:
         raise HandoffTooLong(size=size)
-    _store.save_handoff(
-        call.tx, call.caller.seat_id, args.model_dump(exclude_none=True), call.now
-    )
+    _store.save_handoff(call.tx, call.caller.seat_id, args.model_dump(exclude_none=True), call.now)
     return Saved()

@@ -130,9 +130,7 @@ def seat_runtimes(tx: Transaction, organisation_id: str, now: Instant) -> dict[s
     }
 
 
-def _seat_runtime(
-    row: Row, inbox: InboxCounts, saved: dict[str, str], now: Instant
-) -> SeatRuntime:
+def _seat_runtime(row: Row, inbox: InboxCounts, saved: dict[str, str], now: Instant) -> SeatRuntime:
     profile = json.loads(row["profile"])
     execution, sandbox = profile["execution"], profile["sandbox"]
     return SeatRuntime(

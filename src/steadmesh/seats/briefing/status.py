@@ -88,5 +88,3 @@ def _detail(row: Row) -> str | None:
     if row["suspended"]:
         return "suspended by the operator"
     return truncated(row["state_detail"], DETAIL_BYTES) if row["state_detail"] else None
-
-

@@ -60,6 +60,27 @@ def seat_id(tx: Transaction, organisation_id: str, key: str) -> str | None:
     return str(row["id"]) if row else None
 
 
+def live_lease(tx: Transaction, organisation_id: str, key: str) -> Row | None:
+    """What a sender needs to know of a live seat."""
+    return tx.one(
+        "SELECT s.id, s.key, s.suspended, s.retire_by, s.retired_at, l.state FROM seats s"
+        " JOIN leases l ON l.seat_id = s.id"
+        " WHERE s.organisation_id = :organisation AND s.key = :key AND s.retired_at IS NULL",
+        organisation=organisation_id,
+        key=key,
+    )
+
+
+def display_names(tx: Transaction, organisation_id: str) -> dict[str, str]:
+    """The display name of each live seat by its key."""
+    rows = tx.all(
+        "SELECT key, display_name FROM seats"
+        " WHERE organisation_id = :organisation AND retired_at IS NULL ORDER BY key",
+        organisation=organisation_id,
+    )
+    return {row["key"]: row["display_name"] for row in rows}
+
+
 def add_seat(tx: Transaction, **row: Any) -> None:
     tx.run(
         "INSERT INTO seats (id, organisation_id, key, display_name, timezone, adapter,"

@@ -33,9 +33,7 @@ class BadLife(Invalid):
 
 class IssueToken(Args):
     seat: Annotated[str, Doc("Id of the seat.")]
-    instance: Annotated[
-        str, Doc("The runner instance it is bound to."), NotBlank(), Size(200)
-    ]
+    instance: Annotated[str, Doc("The runner instance it is bound to."), NotBlank(), Size(200)]
     ttl: Annotated[str, Doc("How long it lives, such as 24h.")] = "24h"
 
 

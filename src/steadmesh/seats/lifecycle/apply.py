@@ -77,12 +77,16 @@ def compile_file(args: Sync) -> Prepared:
         problems.append(_problem("key", f"the file is of {compiled.key}, not of {args.key}"))
     given = args.bundles or {}
     bundles = {}
-    for ref in sorted({entry.ref for seat in compiled.seats.values() for entry in seat.instructions}):
+    for ref in sorted(
+        {entry.ref for seat in compiled.seats.values() for entry in seat.instructions}
+    ):
         text = given.get(ref)
         if not isinstance(text, str):
             problems.append(_problem(f"bundles.{ref}", "the text of this instruction is missing"))
         elif not organisations.verify_bundle(ref, text):
-            problems.append(_problem(f"bundles.{ref}", "the text does not have the sha256 it names"))
+            problems.append(
+                _problem(f"bundles.{ref}", "the text does not have the sha256 it names")
+            )
         else:
             bundles[ref] = text
     for key, seat in compiled.seats.items():
@@ -155,9 +159,7 @@ def _keep_organisation(call: Call[Any], args: Sync, wanted: Organisation) -> tup
     return row["id"], row["digest"] != wanted.digest
 
 
-def _keep_seat(
-    call: Call[Any], organisation_id: str, seat: Seat, row: Row | None
-) -> SyncedSeat:
+def _keep_seat(call: Call[Any], organisation_id: str, seat: Seat, row: Row | None) -> SyncedSeat:
     values = {
         "id": row["id"] if row else new_id(call.now),
         "display_name": seat.display_name,
@@ -169,9 +171,7 @@ def _keep_seat(
         "policy": policy_text(seat),
     }
     if row is None:
-        add_seat(
-            call.tx, organisation_id=organisation_id, key=seat.key, now=call.now, **values
-        )
+        add_seat(call.tx, organisation_id=organisation_id, key=seat.key, now=call.now, **values)
         return _synced(values, 1, "new")
     same_policy = row["policy_digest"] == seat.policy_digest
     policy_revision = row["policy_revision"] + (0 if same_policy else 1)

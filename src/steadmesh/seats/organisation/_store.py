@@ -44,7 +44,9 @@ def change_organisation(tx: Transaction, **row: Any) -> None:
 
 
 def replace_bundles(tx: Transaction, organisation_id: str, texts: Mapping[str, str]) -> None:
-    tx.run("DELETE FROM bundles WHERE organisation_id = :organisation", organisation=organisation_id)
+    tx.run(
+        "DELETE FROM bundles WHERE organisation_id = :organisation", organisation=organisation_id
+    )
     tx.many(
         "INSERT INTO bundles (organisation_id, ref, text) VALUES (:organisation, :ref, :text)",
         [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from steadmesh.kernel.clock import Instant
@@ -229,7 +229,7 @@ def executions_of(
     )
 
 
-def add_events(tx: Transaction, rows: list[Mapping[str, Any]]) -> None:
+def add_events(tx: Transaction, rows: Sequence[Mapping[str, Any]]) -> None:
     tx.many(
         "INSERT INTO execution_events (execution_id, kind, correlation_id, data, at)"
         " VALUES (:execution, :kind, :correlation, :data, :at)",
@@ -283,9 +283,7 @@ def checkpoints_of(tx: Transaction, organisation_id: str) -> dict[str, str]:
 # Dead letters
 
 
-def dead_letters(
-    tx: Transaction, organisation_id: str, *, after: int, limit: int
-) -> list[Row]:
+def dead_letters(tx: Transaction, organisation_id: str, *, after: int, limit: int) -> list[Row]:
     return tx.all(
         "SELECT d.number, d.message_id, d.attempt, d.error, d.created_at, m.origin, m.sender_seat,"
         " m.recipient_seat, m.binding FROM deliveries d JOIN messages m ON m.number = d.number"

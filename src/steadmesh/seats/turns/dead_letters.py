@@ -5,9 +5,13 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from steadmesh.kernel.clock import rfc3339
+from steadmesh.kernel.database import Locks, Transaction, exclusive
 from steadmesh.kernel.errors import NotFound
 from steadmesh.seats.turns import _store
 from steadmesh.tools import Args, Call, Clamped, Result, endpoint
+
+
+_SHOWN = ("message_id", "recipient_seat", "origin", "sender_seat", "binding", "error")
 
 
 class NoDeadLetter(NotFound):
@@ -46,11 +50,7 @@ def list_dead_letters(call: Call[Any], args: ListDeadLetters) -> DeadLetters:
                 id=row["number"],
                 attempts=row["attempt"],
                 created_at=rfc3339(row["created_at"]),
-                **{
-                    name: row[name]
-                    for name in ("message_id", "recipient_seat", "origin", "sender_seat")
-                    + ("binding", "error")
-                },
+                **{name: row[name] for name in _SHOWN},
             )
             for row in rows
         ]
@@ -61,7 +61,12 @@ class Requeue(Args):
     letter: int
 
 
-@endpoint("POST /internal/v1/dead-letters/{letter}:requeue", family="operator")
+def its_inbox(tx: Transaction, caller: Any, args: Requeue) -> Locks:
+    row = _store.dead_letter(tx, args.letter)
+    return [exclusive("inbox", row["organisation_id"], row["seat_id"])] if row else []
+
+
+@endpoint("POST /internal/v1/dead-letters/{letter}:requeue", family="operator", locks=its_inbox)
 def requeue(call: Call[Any], args: Requeue) -> None:
     """Put a dead letter back into its inbox with five fresh attempts."""
     row = _store.dead_letter(call.tx, args.letter)

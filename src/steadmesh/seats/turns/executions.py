@@ -19,6 +19,17 @@ from steadmesh.tools import Args, Call, Clamped, Doc, NotBlank, Result, Size, en
 GUARANTEE = "application_checkpoint"
 
 
+_SHOWN = (
+    "message_id",
+    "generation",
+    "config_revision",
+    "adapter",
+    "attempt",
+    "state",
+    "error",
+)
+
+
 class NoSuchExecution(NotFound):
     """There is no execution of this seat with this id."""
 
@@ -53,7 +64,9 @@ def post_events(call: SeatCall, args: PostEvents) -> None:
         "time": args.time,
     }
     events = [single] if args.events is None else args.events
-    rows = [_event_row(args.execution, event, index, call.now) for index, event in enumerate(events)]
+    rows = [
+        _event_row(args.execution, event, index, call.now) for index, event in enumerate(events)
+    ]
     _store.add_events(call.tx, rows)
     note_activity(call.tx, call.caller.seat_id, call.now)
 
@@ -184,11 +197,7 @@ def list_executions(call: Call[Any], args: ListExecutions) -> Executions:
             execution_id=row["id"],
             started_at=rfc3339(row["started_at"]),
             ended_at=optional_rfc3339(row["ended_at"]),
-            **{
-                name: row[name]
-                for name in ("message_id", "generation", "config_revision", "adapter")
-                + ("attempt", "state", "error")
-            },
+            **{name: row[name] for name in _SHOWN},
         )
         for row in shown
     ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
@@ -43,9 +43,7 @@ def inbox_topics(caller: SeatCaller, args: Args) -> tuple[str, ...]:
     return (f"inbox:{caller.seat_id}",)
 
 
-def something_waits(
-    tx: Transaction, caller: SeatCaller, args: NextDelivery, now: Instant
-) -> bool:
+def something_waits(tx: Transaction, caller: SeatCaller, args: NextDelivery, now: Instant) -> bool:
     """A glance before the poll takes the writer's time."""
     return _store.something_waits(tx, caller.seat_id, caller.generation, now)
 
@@ -136,9 +134,7 @@ def acknowledge(call: SeatCall, args: Acknowledge) -> None:
 def _settle(call: SeatCall, delivery: Row, args: Acknowledge) -> None:
     caller = call.caller
     error = truncated(args.error or "", ERROR_BYTES) or None
-    _store.end_execution(
-        call.tx, args.execution_id, state=args.outcome, error=error, now=call.now
-    )
+    _store.end_execution(call.tx, args.execution_id, state=args.outcome, error=error, now=call.now)
     if args.outcome == "completed":
         _store.finish_delivery(call.tx, delivery["number"])
         _store.settle_carried(call.tx, delivery["number"])
@@ -166,5 +162,3 @@ def _was_acknowledged(call: SeatCall, args: Acknowledge) -> bool:
         and execution["state"] == args.outcome
         and execution["generation"] == call.caller.generation
     )
-
-

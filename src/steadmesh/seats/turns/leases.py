@@ -94,9 +94,7 @@ def renew(call: SeatCall, args: Renew) -> Lease:
         _store.extend_delivery(
             call.tx, caller.seat_id, args.execution_id, call.now + DELIVERY_LEASE
         )
-    return Lease(
-        seat_id=caller.seat_id, generation=args.generation, expires_at=rfc3339(until)
-    )
+    return Lease(seat_id=caller.seat_id, generation=args.generation, expires_at=rfc3339(until))
 
 
 class Release(Args):

@@ -79,7 +79,9 @@ def requeue_expired(context: JobContext) -> int:
     for delivery in expired:
         organisation_id = delivery["organisation_id"]
 
-        def requeue(tx: Transaction, delivery: Row = delivery, scope: str = organisation_id) -> None:
+        def requeue(
+            tx: Transaction, delivery: Row = delivery, scope: str = organisation_id
+        ) -> None:
             if not _store.leased_and_expired(tx, delivery["number"], now):
                 return
             reason = "the turn was not acknowledged in time"

@@ -108,4 +108,3 @@ class ToolClient:
             output.decode("utf-8", "replace").strip(),
             errors.decode("utf-8", "replace").strip(),
         )
-

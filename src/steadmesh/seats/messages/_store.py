@@ -1,0 +1,218 @@
+"""SQL about conversations, messages and their deliveries."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from steadmesh.kernel.clock import Instant
+from steadmesh.kernel.database import Row, Transaction
+
+_MESSAGE = (
+    "m.number, m.id AS message_id, m.organisation_id, m.conversation_id, m.origin,"
+    " m.sender_seat_id, m.sender_seat, m.recipient_seat_id, m.recipient_seat, m.binding,"
+    " m.external_user_id, m.parent_id, m.correlation_id, m.body, m.created_at"
+)
+
+
+# Conversations
+
+
+def add_conversation(tx: Transaction, conversation_id: str, **row: Any) -> None:
+    tx.run(
+        "INSERT INTO conversations (id, organisation_id, kind, binding, thread, created_at,"
+        " last_message_at) VALUES (:id, :organisation, :kind, :binding, :thread, :now, :now)",
+        id=conversation_id,
+        **row,
+    )
+
+
+def touch_conversation(tx: Transaction, conversation_id: str, now: Instant) -> None:
+    tx.run(
+        "UPDATE conversations SET last_message_at = :now WHERE id = :id",
+        id=conversation_id,
+        now=now,
+    )
+
+
+def add_pair(tx: Transaction, conversation_id: str, first: str, second: str) -> None:
+    """Two participants of a new conversation."""
+    tx.run(
+        "INSERT INTO participants (conversation_id, seat_id)"
+        " VALUES (:conversation, :first), (:conversation, :second)",
+        conversation=conversation_id,
+        first=first,
+        second=second,
+    )
+
+
+def add_participant(tx: Transaction, conversation_id: str, seat_id: str) -> None:
+    tx.run(
+        "INSERT INTO participants (conversation_id, seat_id) VALUES (:conversation, :seat)"
+        " ON CONFLICT (conversation_id, seat_id) DO NOTHING",
+        conversation=conversation_id,
+        seat=seat_id,
+    )
+
+
+def own_conversation(tx: Transaction, conversation_id: str, seat_id: str) -> Row | None:
+    """A conversation that the seat takes part in."""
+    return tx.one(
+        "SELECT c.id, c.kind, c.binding, c.created_at, c.last_message_at FROM conversations c"
+        " JOIN participants p ON p.conversation_id = c.id AND p.seat_id = :seat"
+        " WHERE c.id = :conversation",
+        conversation=conversation_id,
+        seat=seat_id,
+    )
+
+
+def newest_human_conversation(
+    tx: Transaction, organisation_id: str, binding: str, seat_id: str, thread: str | None = None
+) -> Row | None:
+    return tx.one(
+        "SELECT c.id FROM participants p JOIN conversations c ON c.id = p.conversation_id"
+        " WHERE p.seat_id = :seat AND c.organisation_id = :organisation AND c.kind = 'human'"
+        " AND c.binding = :binding AND (:thread = '' OR c.thread = :thread)"
+        " ORDER BY c.last_message_at DESC, c.id DESC LIMIT 1",
+        seat=seat_id,
+        organisation=organisation_id,
+        binding=binding,
+        thread=thread or "",
+    )
+
+
+def conversations_of(
+    tx: Transaction, seat_id: str, *, before: tuple[int, str] | None, limit: int
+) -> list[Row]:
+    last, last_id = before or (2**62, "~")
+    return tx.all(
+        "SELECT c.id, c.kind, c.binding, c.created_at, c.last_message_at FROM participants p"
+        " JOIN conversations c ON c.id = p.conversation_id WHERE p.seat_id = :seat"
+        " AND (c.last_message_at < :last OR (c.last_message_at = :last AND c.id < :last_id))"
+        " ORDER BY c.last_message_at DESC, c.id DESC LIMIT :limit",
+        seat=seat_id,
+        last=last,
+        last_id=last_id,
+        limit=limit,
+    )
+
+
+# Messages
+
+
+def add_message(tx: Transaction, **row: Any) -> int:
+    """Store a message; its number in the order of queues."""
+    added = tx.one(
+        "INSERT INTO messages (id, organisation_id, conversation_id, origin, sender_seat_id,"
+        " sender_seat, recipient_seat_id, recipient_seat, binding, external_user_id, parent_id,"
+        " correlation_id, body, created_at) VALUES (:id, :organisation_id, :conversation_id,"
+        " :origin, :sender_seat_id, :sender_seat, :recipient_seat_id, :recipient_seat, :binding,"
+        " :external_user_id, :parent_id, :correlation_id, :body, :now) RETURNING number",
+        **row,
+    )
+    if added is None:
+        raise LookupError("the message got no number")
+    return int(added["number"])
+
+
+def add_delivery(tx: Transaction, **row: Any) -> None:
+    tx.run(
+        "INSERT INTO deliveries (number, message_id, seat_id, conversation_id, state, open, due_at,"
+        " created_at) VALUES (:number, :message_id, :seat_id, :conversation_id, :state, 1, :now,"
+        " :now)",
+        **row,
+    )
+
+
+def delivered_message(tx: Transaction, message_id: str, seat_id: str) -> Row | None:
+    """A message that came into this seat's inbox."""
+    return tx.one(
+        f"SELECT {_MESSAGE} FROM messages m JOIN deliveries d ON d.number = m.number"
+        " WHERE m.id = :message AND d.seat_id = :seat",
+        message=message_id,
+        seat=seat_id,
+    )
+
+
+def messages_of(
+    tx: Transaction, conversation_id: str, *, after: int, limit: int, message_id: str | None
+) -> list[Row]:
+    return tx.all(
+        f"SELECT {_MESSAGE} FROM messages m WHERE m.conversation_id = :conversation"
+        " AND m.number > :after AND (:message = '' OR m.id = :message)"
+        " ORDER BY m.number LIMIT :limit",
+        conversation=conversation_id,
+        after=after,
+        limit=limit,
+        message=message_id or "",
+    )
+
+
+# Inboxes
+
+
+def load(tx: Transaction, seat_id: str) -> Row:
+    """Both counts of an inbox in one look."""
+    row = tx.one(
+        "SELECT count(*) AS waiting,"
+        " coalesce(sum(CASE WHEN state = 'passive' THEN 0 ELSE 1 END), 0) AS pending"
+        " FROM deliveries WHERE seat_id = :seat AND open = 1",
+        seat=seat_id,
+    )
+    return row or {"waiting": 0, "pending": 0}
+
+
+def passive_messages(tx: Transaction, seat_id: str, limit: int) -> list[Row]:
+    return tx.all(
+        f"SELECT {_MESSAGE} FROM deliveries d JOIN messages m ON m.number = d.number"
+        " WHERE d.seat_id = :seat AND d.open = 1 AND d.state = 'passive'"
+        " ORDER BY d.number LIMIT :limit",
+        seat=seat_id,
+        limit=limit,
+    )
+
+
+def hand_over(tx: Transaction, numbers: list[int]) -> None:
+    tx.many(
+        "UPDATE deliveries SET state = 'done', open = 0 WHERE number = :number",
+        [{"number": number} for number in numbers],
+    )
+
+
+def counts(tx: Transaction, organisation_id: str, seat_id: str | None) -> list[Row]:
+    """The open and dead deliveries of each seat of an organisation."""
+    return tx.all(
+        "SELECT d.seat_id,"
+        " sum(CASE WHEN d.state IN ('pending', 'leased') THEN 1 ELSE 0 END) AS pending,"
+        " min(CASE WHEN d.state IN ('pending', 'leased') THEN d.created_at END) AS oldest,"
+        " min(CASE WHEN d.state = 'pending' THEN d.due_at END) AS next_due,"
+        " min(CASE WHEN d.state = 'leased' THEN d.lease_expires_at END) AS lease_ends"
+        " FROM seats s JOIN deliveries d ON d.seat_id = s.id AND d.open = 1"
+        " WHERE s.organisation_id = :organisation AND s.retired_at IS NULL"
+        " AND (:seat = '' OR s.id = :seat) GROUP BY d.seat_id",
+        organisation=organisation_id,
+        seat=seat_id or "",
+    )
+
+
+def dead_counts(tx: Transaction, organisation_id: str, seat_id: str | None) -> list[Row]:
+    return tx.all(
+        "SELECT d.seat_id, count(*) AS dead FROM seats s"
+        " JOIN deliveries d ON d.seat_id = s.id AND d.state = 'dead'"
+        " WHERE s.organisation_id = :organisation AND s.retired_at IS NULL"
+        " AND (:seat = '' OR s.id = :seat) GROUP BY d.seat_id",
+        organisation=organisation_id,
+        seat=seat_id or "",
+    )
+
+
+# Replies to people
+
+
+def add_to_outbox(tx: Transaction, **row: Any) -> None:
+    tx.run(
+        "INSERT INTO channel_outbox (number, organisation_id, seat_id, connection, binding,"
+        " external_user_id, conversation_id, message_id, state, due_at, created_at)"
+        " VALUES (:number, :organisation_id, :seat_id, :connection, :binding, :external_user_id,"
+        " :conversation_id, :message_id, 'queued', :now, :now)",
+        **row,
+    )
