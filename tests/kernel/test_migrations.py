@@ -40,7 +40,9 @@ def test_ids_rise_and_are_not_used_again(database: Database, feature: str) -> No
     migrate(database, [feature], TurnedClock())
 
     def insert(tx: Transaction) -> int:
-        row = tx.one("INSERT INTO things (name, raw) VALUES ('x', :raw) RETURNING id", raw=b"\0\xff")
+        row = tx.one(
+            "INSERT INTO things (name, raw) VALUES ('x', :raw) RETURNING id", raw=b"\0\xff"
+        )
         assert row is not None
         return int(row["id"])
 

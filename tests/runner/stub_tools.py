@@ -45,7 +45,13 @@ class StubTools:
         self._write()
 
     def answer(
-        self, name: str, out: object = None, *, exit_code: int = 0, err: str = "", hang: bool = False
+        self,
+        name: str,
+        out: object = None,
+        *,
+        exit_code: int = 0,
+        err: str = "",
+        hang: bool = False,
     ) -> None:
         """From now on the tool `name` answers this."""
         text = out if isinstance(out, str) else json.dumps(out, separators=(",", ":"))
@@ -59,9 +65,7 @@ class StubTools:
 
     def calls(self) -> list[tuple[str, Any]]:
         """Every call so far: tool and arguments."""
-        return [
-            (record["argv"][1], json.loads(record["arguments"])) for record in self.records()
-        ]
+        return [(record["argv"][1], json.loads(record["arguments"])) for record in self.records()]
 
     def _write(self) -> None:
         (self._folder / "answers.json").write_text(json.dumps(self._answers))

@@ -191,8 +191,14 @@ def test_a_tool_error_is_an_output_and_the_script_goes_on(seat: FakeSeat) -> Non
         ("/tool down", "error: tool down failed (exit 3): no answer"),
         ("/file read missing.md", "error: /file read: No such file or directory"),
         ("/file read .", "error: /file read: Is a directory"),
-        ("/file burn x", "error: /file is used as: /file write <path> <text>, or /file read <path>"),
-        ("/delegate lead", "error: /delegate is used as: /delegate <seat> <text>, the text over many lines"),
+        (
+            "/file burn x",
+            "error: /file is used as: /file write <path> <text>, or /file read <path>",
+        ),
+        (
+            "/delegate lead",
+            "error: /delegate is used as: /delegate <seat> <text>, the text over many lines",
+        ),
     ],
 )
 def test_a_mistake_is_a_line_and_no_failure(seat: FakeSeat, script: str, line: str) -> None:
@@ -259,9 +265,7 @@ def test_s99_a_delegation_is_reported_back_once_even_across_a_restart(seat: Fake
         )
     ]
     seat.restart()
-    answer = from_seat(
-        "lead", "done", parent_id="sent-1", correlation_id=trigger.message_id
-    )
+    answer = from_seat("lead", "done", parent_id="sent-1", correlation_id=trigger.message_id)
     seat.turn(answer)
     assert seat.replies() == [{"message_id": trigger.message_id, "body": "Update from lead: done"}]
     assert seat.said(from_seat("lead", "again", parent_id="sent-1")) == [
@@ -360,7 +364,9 @@ def test_damaged_state_files_are_as_good_as_none(seat: FakeSeat) -> None:
     (seat.home / ".fake-session").write_text("{")
     (seat.runner_dir / "fake-state.json").write_text('{"delegations": {"a": 3}}')
     assert seat.restart().mode == "fresh"
-    assert seat.said(from_seat("lead", "x", parent_id="a")) == ["received reply; no response needed"]
+    assert seat.said(from_seat("lead", "x", parent_id="a")) == [
+        "received reply; no response needed"
+    ]
 
 
 # Contract

@@ -16,6 +16,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import LiteralString
 from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
@@ -126,8 +127,8 @@ def _exists(connection: psycopg.Connection, name: str) -> bool:
     return found.fetchone() is not None
 
 
-def _run(connection: psycopg.Connection, statement: str, *names: str) -> None:
-    connection.execute(sql.SQL(statement).format(*map(sql.Identifier, names)))  # type: ignore[arg-type]  # statements of this file only
+def _run(connection: psycopg.Connection, statement: LiteralString, *names: str) -> None:
+    connection.execute(sql.SQL(statement).format(*map(sql.Identifier, names)))
 
 
 def _with_database(dsn: str, name: str) -> str:

@@ -59,6 +59,10 @@ class UsageError(Exception):
     """The command line or the arguments are wrong; the text says what and where."""
 
 
+class _OutputError(Exception):
+    """The result was there and could not be written."""
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the program; the result is its exit code."""
     words = sys.argv[1:] if argv is None else list(argv)
@@ -74,8 +78,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         _discard_output()
         return BROKEN_PIPE
-    except OSError as error:
-        return _complain(f"cannot write the result: {error.strerror}", NO_ANSWER)
+    except _OutputError as error:
+        return _complain(f"cannot write the result: {error}", NO_ANSWER)
 
 
 def _run(words: list[str], environ: Mapping[str, str]) -> int:
@@ -145,7 +149,7 @@ def _arguments(text: str) -> bytes:
     else:
         raw = os.fsencode(text)
     try:
-        source = raw.decode("utf-8-sig")
+        source = raw.decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         raise UsageError(f"the arguments are not UTF-8: see byte {error.start + 1}") from None
     arguments = _parsed(source)
@@ -235,13 +239,21 @@ def _print_json(value: object, *, indent: int | None = None) -> int:
 
 
 def _print(data: bytes) -> int:
-    sys.stdout.buffer.write(data)
-    sys.stdout.buffer.flush()
+    try:
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        _discard_output()
+        raise _OutputError(error.strerror) from None
     return OK
 
 
 def _complain(text: str, code: int) -> int:
-    sys.stderr.write(f"steadmesh-tools: {text.rstrip()}\n")
+    # What a service says may hold control sequences, and this may be a terminal.
+    shown = "".join(sign if sign.isprintable() or sign == "\n" else "?" for sign in text.rstrip())
+    sys.stderr.write(f"steadmesh-tools: {shown}\n")
     return code
 
 

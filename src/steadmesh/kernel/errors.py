@@ -40,6 +40,8 @@ class Failure(Exception):
     code: ClassVar[str] = "internal"
     details: ClassVar[tuple[str, ...]] = ()
     template: ClassVar[str] = ""
+    ends_access: ClassVar[bool] = False
+    """The caller is nobody any more, whatever it calls: not an answer of one tool."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

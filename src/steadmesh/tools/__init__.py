@@ -8,6 +8,7 @@ from steadmesh.tools.arguments import Args, Clamped, Doc, NotBlank, Size
 from steadmesh.tools.call import Call, Caller, Credentials, Services
 from steadmesh.tools.catalogue import Catalogue, Family, Feature
 from steadmesh.tools.result import Result, fit_page
+from steadmesh.tools.stream import Entry, Follow, Followed, stream
 from steadmesh.tools.tool import Tool, endpoint, tool
 
 __all__ = [
@@ -18,8 +19,11 @@ __all__ = [
     "Clamped",
     "Credentials",
     "Doc",
+    "Entry",
     "Family",
     "Feature",
+    "Follow",
+    "Followed",
     "NotBlank",
     "Result",
     "Services",
@@ -27,5 +31,6 @@ __all__ = [
     "Tool",
     "endpoint",
     "fit_page",
+    "stream",
     "tool",
 ]

@@ -26,6 +26,8 @@ class Credentials:
     generation: int | None = None
     execution: str | None = None
     idempotency_key: str | None = field(default=None, repr=False)
+    path: Mapping[str, str] = field(default_factory=dict)
+    """The values of the names in braces in the route, for families whose callers depend on them."""
 
 
 @dataclass(frozen=True, slots=True)

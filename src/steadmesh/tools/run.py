@@ -18,6 +18,7 @@ from pydantic_core import to_json
 from steadmesh.kernel.database import Database, Locks, Transaction
 from steadmesh.kernel.errors import Failure, Forbidden, Internal, TooLarge
 from steadmesh.kernel.ids import new_id
+from steadmesh.kernel.signals import Signals
 from steadmesh.tools.arguments import Args
 from steadmesh.tools.audit import Audit
 from steadmesh.tools.call import Call, Caller, Credentials, Services
@@ -44,10 +45,22 @@ class Answer:
 
     content: bytes
     failure: Failure | None = None
+    authenticated: bool = True
+    """False for a failure that came before the caller was known: it is the transport's to tell."""
 
     @property
     def is_error(self) -> bool:
         return self.failure is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Glance:
+    """What a long poll waits for, and whether a call would find something now."""
+
+    topics: tuple[str, ...]
+    wait: float
+    """Seconds the caller is ready to wait."""
+    ready: bool
 
 
 class Runner:
@@ -60,6 +73,11 @@ class Runner:
         self._database = database
         self._services = services
         self._audit = audit
+
+    @property
+    def signals(self) -> Signals:
+        """Where long polls hear of what they wait for."""
+        return self._services.signals
 
     async def caller(self, family: str, credentials: Credentials) -> Caller:
         """Who is behind the credentials, or a refusal."""
@@ -92,6 +110,27 @@ class Runner:
         if tool.listed:
             self._services.count("tool_calls_total", tool.name, "ok")
         return Answer(content)
+
+    async def glance(
+        self, tool: Tool, arguments: Mapping[str, Any], credentials: Credentials
+    ) -> Glance:
+        """What a long poll needs to know before it waits. Raises a `Failure` as `run` would answer it."""
+        family = self.catalogue.families[tool.family]
+
+        def work(tx: Transaction) -> Glance:
+            now = self._services.clock.now()
+            caller = family.authenticate(tx, credentials, now)
+            family.admit(caller, tool, credentials)
+            args = tool.args.read(arguments)
+            request = _Request(tool, family, caller, args, arguments, credentials, None)
+            family.confirm(self._open(tx, request))
+            return Glance(
+                topics=tool.waits(caller, args) if tool.waits else (),
+                wait=float(getattr(args, "wait", 0.0)),
+                ready=tool.ready is None or tool.ready(tx, caller, args, now),
+            )
+
+        return await self._database.read(work)
 
     async def _read(self, request: _Request) -> bytes:
         def work(tx: Transaction) -> bytes:
@@ -152,7 +191,7 @@ class Runner:
             denied = failure.kind in ("forbidden", "unauthenticated", "fenced")
             self._services.count("tool_calls_total", tool.name, "denied" if denied else "error")
             self._gather(tool, caller, credentials, failure.code)
-        return Answer(to_json(failure.as_content()), failure)
+        return Answer(to_json(failure.as_content()), failure, authenticated=caller is not None)
 
     def _gather(
         self, tool: Tool, caller: Caller | None, credentials: Credentials, outcome: str

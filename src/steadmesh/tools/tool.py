@@ -51,6 +51,10 @@ class Tool:
     """The topics of caller and arguments whose hints end a long poll early (argument `wait`, in seconds)."""
     ready: Callable[[Transaction, Any, Any, Instant], bool] | None = None
     """A glance that keeps an idle long poll from writing."""
+    status: int = 200
+    """The HTTP status of an endpoint's result."""
+    streams: bool = False
+    """It is followed as server-sent events; see `tools.stream`."""
 
     @property
     def listed(self) -> bool:
@@ -124,6 +128,7 @@ def endpoint(
     prepare: Callable[[Any], Any] | None = None,
     waits: Callable[[Any, Any], tuple[str, ...]] | None = None,
     ready: Callable[[Transaction, Any, Any, Instant], bool] | None = None,
+    status: int = 200,
 ) -> Callable[[Callable[[Any, A], Result | None]], Tool]:
     """Declare what is called by its own route, `POST /v1/lease/acquire`, and listed nowhere.
 
@@ -153,6 +158,7 @@ def endpoint(
             prepare=prepare,
             waits=waits,
             ready=ready,
+            status=status,
         )
 
     return declare

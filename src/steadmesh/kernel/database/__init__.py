@@ -68,6 +68,11 @@ class Transaction(Protocol):
 class Database(Protocol):
     """Where all durable state lives."""
 
+    full: bool
+    """A write failed for want of space on the disk. Whoever sees one succeed again takes it back."""
+    batch_observed: Callable[[int, float], None]
+    """Is told of each commit: how many writes shared it, and the seconds it took."""
+
     @property
     def engine(self) -> Engine: ...
 

@@ -62,6 +62,8 @@ class Migration:
 def migrations_of(package: str) -> list[Migration]:
     """The scripts in the `migrations` folder of a package, in order of number."""
     folder = files(package) / "migrations"
+    if not folder.is_dir():  # a feature without a schema of its own
+        return []
     found = []
     for file in folder.iterdir():
         if match := _FILE.fullmatch(file.name):

@@ -104,6 +104,7 @@ class PostgreSQL:
     def __init__(self, url: str, *, connections: int = CONNECTIONS) -> None:
         self._url = url
         self.place = _without_password(url)
+        self.full = False
         self._notify: Callable[[Iterable[str]], None] = lambda topics: None
         self.batch_observed: Callable[[int, float], None] = lambda size, seconds: None
         options: dict[str, Any] = {"autocommit": True, "row_factory": dict_row, "options": SESSION}
@@ -161,6 +162,9 @@ class PostgreSQL:
                     raise DatabaseUnavailable(
                         reason="others kept what this needs locked for too long"
                     ) from problem
+            except DatabaseUnavailable as problem:
+                self.full = self.full or isinstance(problem.__cause__, psycopg.errors.DiskFull)
+                raise
         self.batch_observed(1, time.perf_counter() - started)
         for action in tx.actions:
             action()

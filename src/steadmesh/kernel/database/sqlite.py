@@ -119,6 +119,7 @@ class SQLite:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self.full = False
         self._columns: dict[str, tuple[str, ...]] = {}
         self._notify: Callable[[Iterable[str]], None] = lambda topics: None
         self._queue: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
@@ -318,6 +319,9 @@ class SQLite:
         try:
             connection = apsw.Connection(str(self._path), flags=flags, statementcachesize=512)
             connection.set_busy_timeout(5_000)
+            # This build collects value statistics, and would compile a statement anew whenever a
+            # bound value could change its plan: at every call (46 µs instead of 10 for a token).
+            connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
             pragmas = [
                 "journal_mode=WAL",
                 "synchronous=FULL",
@@ -339,6 +343,7 @@ class SQLite:
 
     def _unavailable(self, problem: BaseException) -> DatabaseUnavailable:
         if isinstance(problem, apsw.FullError):
+            self.full = True
             return DatabaseUnavailable(reason=f"the disk that holds {self._path.parent} is full")
         return DatabaseUnavailable(reason=f"{type(problem).__name__} in {self._path.name}")
 

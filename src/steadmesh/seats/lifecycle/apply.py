@@ -154,9 +154,9 @@ def _keep_organisation(call: Call[Any], args: Sync, wanted: Organisation) -> tup
     }
     if row is None:
         organisations.add_organisation(call.tx, key=wanted.key, **values)
-        return values["id"], True
+        return str(values["id"]), True
     organisations.change_organisation(call.tx, **values)
-    return row["id"], row["digest"] != wanted.digest
+    return str(row["id"]), row["digest"] != wanted.digest
 
 
 def _keep_seat(call: Call[Any], organisation_id: str, seat: Seat, row: Row | None) -> SyncedSeat:

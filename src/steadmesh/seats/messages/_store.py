@@ -17,16 +17,30 @@ _MESSAGE = (
 # Conversations
 
 
-def add_conversation(tx: Transaction, conversation_id: str, **row: Any) -> None:
+def add_conversation(
+    tx: Transaction, conversation_id: str, *, organisation_id: str, kind: str, now: Instant
+) -> None:
     tx.run(
-        "INSERT INTO conversations (id, organisation_id, kind, binding, thread, created_at,"
-        " last_message_at) VALUES (:id, :organisation, :kind, :binding, :thread, :now, :now)",
+        "INSERT INTO conversations (id, organisation_id, kind, created_at, last_message_at)"
+        " VALUES (:id, :organisation, :kind, :now, :now)",
+        id=conversation_id,
+        organisation=organisation_id,
+        kind=kind,
+        now=now,
+    )
+
+
+def add_human_conversation(tx: Transaction, conversation_id: str, **row: Any) -> None:
+    tx.run(
+        "INSERT INTO conversations (id, organisation_id, kind, binding, connection,"
+        " external_user_id, thread, created_at, last_message_at) VALUES (:id, :organisation_id,"
+        " 'human', :binding, :connection, :external_user_id, :thread, :now, :now)",
         id=conversation_id,
         **row,
     )
 
 
-def touch_conversation(tx: Transaction, conversation_id: str, now: Instant) -> None:
+def continue_conversation(tx: Transaction, conversation_id: str, now: Instant) -> None:
     tx.run(
         "UPDATE conversations SET last_message_at = :now WHERE id = :id",
         id=conversation_id,
@@ -34,15 +48,16 @@ def touch_conversation(tx: Transaction, conversation_id: str, now: Instant) -> N
     )
 
 
-def add_pair(tx: Transaction, conversation_id: str, first: str, second: str) -> None:
-    """Two participants of a new conversation."""
-    tx.run(
-        "INSERT INTO participants (conversation_id, seat_id)"
-        " VALUES (:conversation, :first), (:conversation, :second)",
-        conversation=conversation_id,
-        first=first,
-        second=second,
+def continue_internal(tx: Transaction, conversation_id: str, *, seat_id: str, now: Instant) -> bool:
+    """Note a message in a conversation between seats; false if the seat has no such conversation."""
+    changed = tx.run(
+        "UPDATE conversations SET last_message_at = :now WHERE id = :id AND kind = 'internal'"
+        " AND EXISTS (SELECT 1 FROM participants WHERE conversation_id = :id AND seat_id = :seat)",
+        id=conversation_id,
+        seat=seat_id,
+        now=now,
     )
+    return changed > 0
 
 
 def add_participant(tx: Transaction, conversation_id: str, seat_id: str) -> None:
@@ -54,35 +69,66 @@ def add_participant(tx: Transaction, conversation_id: str, seat_id: str) -> None
     )
 
 
+def add_pair(tx: Transaction, conversation_id: str, first: str, second: str) -> None:
+    """The two of a new conversation."""
+    tx.run(
+        "INSERT INTO participants (conversation_id, seat_id)"
+        " VALUES (:conversation, :first), (:conversation, :second)",
+        conversation=conversation_id,
+        first=first,
+        second=second,
+    )
+
+
 def own_conversation(tx: Transaction, conversation_id: str, seat_id: str) -> Row | None:
     """A conversation that the seat takes part in."""
     return tx.one(
-        "SELECT c.id, c.kind, c.binding, c.created_at, c.last_message_at FROM conversations c"
-        " JOIN participants p ON p.conversation_id = c.id AND p.seat_id = :seat"
-        " WHERE c.id = :conversation",
+        "SELECT c.id, c.kind, c.binding FROM conversations c JOIN participants p"
+        " ON p.conversation_id = c.id WHERE c.id = :conversation AND p.seat_id = :seat",
         conversation=conversation_id,
         seat=seat_id,
     )
 
 
-def newest_human_conversation(
-    tx: Transaction, organisation_id: str, binding: str, seat_id: str, thread: str | None = None
-) -> Row | None:
-    return tx.one(
-        "SELECT c.id FROM participants p JOIN conversations c ON c.id = p.conversation_id"
-        " WHERE p.seat_id = :seat AND c.organisation_id = :organisation AND c.kind = 'human'"
-        " AND c.binding = :binding AND (:thread = '' OR c.thread = :thread)"
+def human_conversation(
+    tx: Transaction,
+    *,
+    organisation_id: str,
+    binding: str,
+    connection: str,
+    external_user_id: str,
+    seat_id: str,
+    thread: str | None = None,
+) -> str | None:
+    """The newest one of this seat with this person, in one thread or in any."""
+    row = tx.one(
+        "SELECT c.id FROM conversations c JOIN participants p ON p.conversation_id = c.id"
+        " WHERE c.organisation_id = :organisation AND c.binding = :binding AND c.kind = 'human'"
+        " AND c.connection = :connection AND c.external_user_id = :user AND p.seat_id = :seat"
+        " AND (:any_thread = 1 OR c.thread = :thread)"
         " ORDER BY c.last_message_at DESC, c.id DESC LIMIT 1",
-        seat=seat_id,
         organisation=organisation_id,
         binding=binding,
+        connection=connection,
+        user=external_user_id,
+        seat=seat_id,
         thread=thread or "",
+        any_thread=int(thread is None),
+    )
+    return str(row["id"]) if row else None
+
+
+def person_of_conversation(tx: Transaction, conversation_id: str) -> Row | None:
+    return tx.one(
+        "SELECT connection, external_user_id FROM conversations WHERE id = :id",
+        id=conversation_id,
     )
 
 
 def conversations_of(
     tx: Transaction, seat_id: str, *, before: tuple[int, str] | None, limit: int
 ) -> list[Row]:
+    """Most recent first."""
     last, last_id = before or (2**62, "~")
     return tx.all(
         "SELECT c.id, c.kind, c.binding, c.created_at, c.last_message_at FROM participants p"
@@ -110,7 +156,7 @@ def add_message(tx: Transaction, **row: Any) -> int:
         **row,
     )
     if added is None:
-        raise LookupError("the message got no number")
+        raise LookupError("a stored message came back without its number")
     return int(added["number"])
 
 
@@ -123,27 +169,37 @@ def add_delivery(tx: Transaction, **row: Any) -> None:
     )
 
 
-def delivered_message(tx: Transaction, message_id: str, seat_id: str) -> Row | None:
-    """A message that came into this seat's inbox."""
+def message_to(tx: Transaction, message_id: str, seat_id: str) -> Row | None:
+    """A message that was sent to this seat."""
     return tx.one(
-        f"SELECT {_MESSAGE} FROM messages m JOIN deliveries d ON d.number = m.number"
-        " WHERE m.id = :message AND d.seat_id = :seat",
+        f"SELECT {_MESSAGE} FROM messages m WHERE m.id = :message AND m.recipient_seat_id = :seat",
         message=message_id,
         seat=seat_id,
     )
 
 
-def messages_of(
-    tx: Transaction, conversation_id: str, *, after: int, limit: int, message_id: str | None
-) -> list[Row]:
+def conversation_of_message(tx: Transaction, message_id: str) -> str | None:
+    row = tx.one("SELECT conversation_id FROM messages WHERE id = :id", id=message_id)
+    return str(row["conversation_id"]) if row else None
+
+
+def messages_of(tx: Transaction, conversation_id: str, *, after: int, limit: int) -> list[Row]:
+    """Oldest first."""
     return tx.all(
         f"SELECT {_MESSAGE} FROM messages m WHERE m.conversation_id = :conversation"
-        " AND m.number > :after AND (:message = '' OR m.id = :message)"
-        " ORDER BY m.number LIMIT :limit",
+        " AND m.number > :after ORDER BY m.number LIMIT :limit",
         conversation=conversation_id,
         after=after,
         limit=limit,
-        message=message_id or "",
+    )
+
+
+def message_of(tx: Transaction, conversation_id: str, message_id: str) -> Row | None:
+    return tx.one(
+        f"SELECT {_MESSAGE} FROM messages m WHERE m.id = :message"
+        " AND m.conversation_id = :conversation",
+        message=message_id,
+        conversation=conversation_id,
     )
 
 
@@ -151,7 +207,7 @@ def messages_of(
 
 
 def load(tx: Transaction, seat_id: str) -> Row:
-    """Both counts of an inbox in one look."""
+    """What counts to the cap, and what of it waits for a turn or is in one, in one look."""
     row = tx.one(
         "SELECT count(*) AS waiting,"
         " coalesce(sum(CASE WHEN state = 'passive' THEN 0 ELSE 1 END), 0) AS pending"
@@ -162,6 +218,7 @@ def load(tx: Transaction, seat_id: str) -> Row:
 
 
 def passive_messages(tx: Transaction, seat_id: str, limit: int) -> list[Row]:
+    """The oldest that wait without wake and went with no turn."""
     return tx.all(
         f"SELECT {_MESSAGE} FROM deliveries d JOIN messages m ON m.number = d.number"
         " WHERE d.seat_id = :seat AND d.open = 1 AND d.state = 'passive'"
@@ -178,17 +235,15 @@ def hand_over(tx: Transaction, numbers: list[int]) -> None:
     )
 
 
-def counts(tx: Transaction, organisation_id: str, seat_id: str | None) -> list[Row]:
-    """The open and dead deliveries of each seat of an organisation."""
+def open_counts(tx: Transaction, organisation_id: str, seat_id: str | None) -> list[Row]:
+    """What waits and what is in a turn, for each seat of an organisation that has any."""
     return tx.all(
-        "SELECT d.seat_id,"
-        " sum(CASE WHEN d.state IN ('pending', 'leased') THEN 1 ELSE 0 END) AS pending,"
-        " min(CASE WHEN d.state IN ('pending', 'leased') THEN d.created_at END) AS oldest,"
-        " min(CASE WHEN d.state = 'pending' THEN d.due_at END) AS next_due,"
-        " min(CASE WHEN d.state = 'leased' THEN d.lease_expires_at END) AS lease_ends"
+        "SELECT d.seat_id, count(*) AS pending, min(d.created_at) AS oldest,"
+        " min(CASE WHEN d.state = 'pending' THEN d.due_at END) AS next_due"
         " FROM seats s JOIN deliveries d ON d.seat_id = s.id AND d.open = 1"
         " WHERE s.organisation_id = :organisation AND s.retired_at IS NULL"
-        " AND (:seat = '' OR s.id = :seat) GROUP BY d.seat_id",
+        " AND (:seat = '' OR s.id = :seat) AND d.state IN ('pending', 'leased')"
+        " GROUP BY d.seat_id",
         organisation=organisation_id,
         seat=seat_id or "",
     )

@@ -6,44 +6,52 @@ from steadmesh.kernel.errors import Forbidden, Full, Invalid, NotFound, Unavaila
 
 
 class NoRoute(Forbidden):
-    """There is no route from you to {seat}. `messages.recipients` lists the seats that you may write to."""
+    """You have no route to {seat}. Nothing was sent; `messages.recipients` lists the seats that you can write to."""
 
 
 class NotLive(Unavailable):
-    """{seat} is not there any more, so nothing was sent."""
+    """{seat} is not there any more: it was removed from the organisation or replaced. Nothing was sent; `messages.recipients` lists the seats that you can write to."""
 
 
 class Retiring(Unavailable):
-    """{seat} is retiring and takes no new messages; nothing was sent. Find out who takes over."""
+    """{seat} is retiring and takes no new messages. Nothing was sent; find out who takes over."""
 
     details = ("recipient_state",)
 
 
 class InboxFull(Full):
-    """{seat} has {limit} messages waiting and takes no more now. Try again later; `status` shows its queue."""
+    """{seat} has {limit} messages waiting and takes no more now. Nothing was sent; try again later. `status` shows its queue."""
 
     code = "inbox_full"
 
 
+class NotContinuable(NotFound):
+    """You take part in no conversation between seats with this conversation_id. Nothing was sent; leave it out to begin a new one."""
+
+
 class NoConversation(NotFound):
-    """There is no such conversation that you take part in."""
+    """You take part in no such conversation. Without conversation_id this tool lists yours."""
 
 
 class NoMessage(NotFound):
-    """No message with this id was delivered to you."""
+    """There is no such message in a conversation that you take part in."""
 
 
-class WhichMessage(Invalid):
-    """Give exactly one of message_id (the message you answer) and binding (your person's channel)."""
-
-
-class NotYourPerson(Forbidden):
-    """The binding {binding} is not yours: only its representative writes to that person."""
-
-
-class NoReplyRoute(Forbidden):
-    """You may not answer {seat}: it did not ask for a reply, and there is no route from you to it."""
+class NotYourMessage(NotFound):
+    """No message with this message_id was sent to you. Use the id from the envelope of a message you got."""
 
 
 class NotReplyable(Invalid):
-    """A message of origin {origin} cannot be answered. Act on it, or write to somebody with messages.send."""
+    """message_id: a message of origin {origin} cannot be answered. Act on it, or write to somebody with messages.send."""
+
+
+class NoReplyRoute(Forbidden):
+    """You may not answer {seat}: it asked for no reply, and you have no route to it. Nothing was sent."""
+
+
+class NotYourPerson(Forbidden):
+    """You are not the representative behind the binding {binding}. Nothing was sent; `self` lists your channel_bindings."""
+
+
+class PersonLost(Forbidden):
+    """You no longer represent the person who wrote this message. Nothing was sent."""

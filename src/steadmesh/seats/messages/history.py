@@ -1,4 +1,4 @@
-"""messages.history: the conversations that a seat takes part in."""
+"""messages.history: the conversations of a seat, and what was said in one."""
 
 from __future__ import annotations
 
@@ -7,23 +7,27 @@ from typing import Annotated
 
 from steadmesh.kernel.clock import rfc3339
 from steadmesh.kernel.database import Row
-from steadmesh.kernel.text import size, truncated
+from steadmesh.kernel.text import truncated
 from steadmesh.seats.identity import SeatCall
 from steadmesh.seats.messages import _store
-from steadmesh.seats.messages.errors import NoConversation
+from steadmesh.seats.messages._rules import SHOWN_BYTES, fitted
+from steadmesh.seats.messages.errors import NoConversation, NoMessage
 from steadmesh.tools import Args, Clamped, Doc, Result, fit_page, tool
 
-SHOWN_BYTES = 4_096
+MOST = 50
+USUAL = 20
 
 
 class ReadHistory(Args):
-    conversation_id: Annotated[str | None, Doc("Without it, your conversations are listed.")] = None
-    message_id: Annotated[str | None, Doc("Only this message of the conversation, whole.")] = None
-    limit: Annotated[int, Clamped(maximum=50, default=20), Doc("Entries of a page.")] = 20
-    cursor: Annotated[str | None, Doc("next_cursor of the page before.")] = None
+    conversation_id: Annotated[
+        str | None, Doc("What was said in it. Without: your conversations, most recent first.")
+    ] = None
+    message_id: Annotated[str | None, Doc("Only this message, with its whole body.")] = None
+    limit: Annotated[int, Doc("Entries on a page."), Clamped(maximum=MOST, default=USUAL)] = USUAL
+    cursor: Annotated[str | None, Doc("Where a list goes on.")] = None
 
 
-class ConversationView(Result):
+class Conversation(Result):
     conversation_id: str
     kind: str
     binding: str | None = None
@@ -31,7 +35,7 @@ class ConversationView(Result):
     last_message_at: str
 
 
-class MessageView(Result):
+class PastMessage(Result):
     message_id: str
     conversation_id: str
     binding: str | None = None
@@ -47,30 +51,21 @@ class MessageView(Result):
 
 
 class History(Result):
-    """Without an id `conversations`, most recent first; with one its `messages`, oldest first."""
-
-    conversations: list[ConversationView] | None = None
+    conversations: list[Conversation] | None = None
     conversation_id: str | None = None
     kind: str | None = None
-    messages: list[MessageView] | None = None
+    messages: list[PastMessage] | None = None
     next_cursor: str
 
 
 @tool("messages.history", reads=True)
 def history(call: SeatCall, args: ReadHistory) -> History:
-    """List your conversations, or read one. Bodies are cut at 4 KiB unless a page holds one message."""
-    if args.conversation_id is None:
+    """Your conversations, or the messages of one, oldest first. Long bodies are cut at 4 KiB; limit 1 or message_id shows one whole."""
+    if args.conversation_id is None and args.message_id is None:
         return _conversations(call, args)
-    found = _store.own_conversation(call.tx, args.conversation_id, call.caller.seat_id)
-    if found is None or not _still_ours(call, found):
-        raise NoConversation()
-    return _messages(call, args, found)
-
-
-def _still_ours(call: SeatCall, conversation: Row) -> bool:
-    """A person's conversation is for whoever represents her now."""
-    human = conversation["kind"] == "human"
-    return not human or conversation["binding"] in call.caller.policy.bindings
+    if args.message_id is not None:
+        return _one_message(call, args.message_id, args.conversation_id)
+    return _messages(call, args, _own_conversation(call, args.conversation_id or ""))
 
 
 def _conversations(call: SeatCall, args: ReadHistory) -> History:
@@ -79,31 +74,42 @@ def _conversations(call: SeatCall, args: ReadHistory) -> History:
     rows = _store.conversations_of(
         call.tx, call.caller.seat_id, before=before, limit=args.limit + 1
     )
-    page = rows[: args.limit]
-    shown = [row for row in page if _still_ours(call, row)]
-    if not shown and len(rows) > args.limit:
-        return History(
-            conversations=[], next_cursor=call.cursor(page[-1]["last_message_at"], page[-1]["id"])
-        )
     return fit_page(
-        shown,
-        lambda some, cursor: History(
-            conversations=[_conversation(row) for row in some], next_cursor=cursor
-        ),
+        rows[: args.limit],
+        lambda page, next_cursor: _conversation_page(call, page, next_cursor),
         cursor_after=lambda row: call.cursor(row["last_message_at"], row["id"]),
         more=len(rows) > args.limit,
         cap=call.cap,
     )
 
 
-def _conversation(row: Row) -> ConversationView:
-    return ConversationView(
-        conversation_id=row["id"],
-        kind=row["kind"],
-        binding=row["binding"],
-        created_at=rfc3339(row["created_at"]),
-        last_message_at=rfc3339(row["last_message_at"]),
+def _conversation_page(call: SeatCall, rows: Sequence[Row], next_cursor: str) -> History:
+    return History(
+        conversations=[
+            Conversation(
+                conversation_id=row["id"],
+                kind=row["kind"],
+                binding=row["binding"],
+                created_at=rfc3339(row["created_at"]),
+                last_message_at=rfc3339(row["last_message_at"]),
+            )
+            for row in rows
+            if _is_open_to(call, row)
+        ],
+        next_cursor=next_cursor,
     )
+
+
+def _own_conversation(call: SeatCall, conversation_id: str) -> Row:
+    row = _store.own_conversation(call.tx, conversation_id, call.caller.seat_id)
+    if row is None or not _is_open_to(call, row):
+        raise NoConversation()
+    return row
+
+
+def _is_open_to(call: SeatCall, conversation: Row) -> bool:
+    """A talk with a person closes for a seat that no longer represents her."""
+    return conversation["kind"] != "human" or conversation["binding"] in call.caller.policy.bindings
 
 
 def _messages(call: SeatCall, args: ReadHistory, conversation: Row) -> History:
@@ -113,65 +119,67 @@ def _messages(call: SeatCall, args: ReadHistory, conversation: Row) -> History:
         conversation["id"],
         after=int(position[0]) if position else 0,
         limit=args.limit + 1,
-        message_id=args.message_id,
     )
-    if args.message_id is not None and not rows:
-        raise NoConversation()
-    alone = args.limit == 1 or args.message_id is not None
-
-    def page(some: Sequence[Row], cursor: str) -> History:
-        limit = None if alone else SHOWN_BYTES
-        views = [_message(row, limit) for row in some]
-        whole = _page(conversation, views, cursor)
-        if len(views) == 1 and len(whole.encoded()) > call.cap:
-            return _page(conversation, [_fitting(some[0], conversation, cursor, call.cap)], cursor)
-        return whole
-
-    return fit_page(
-        rows[: args.limit],
-        page,
-        cursor_after=lambda row: call.cursor(row["number"]),
+    whole = args.limit == 1
+    numbers = {row["message_id"]: row["number"] for row in rows}
+    page = fit_page(
+        [_view(row, whole=whole) for row in rows[: args.limit]],
+        lambda views, next_cursor: _page(conversation, views, next_cursor),
+        cursor_after=lambda view: call.cursor(numbers[view.message_id]),
         more=len(rows) > args.limit,
         cap=call.cap,
     )
+    return _within(page, conversation, call.cap)
 
 
-def _page(conversation: Row, views: list[MessageView], cursor: str) -> History:
+def _one_message(call: SeatCall, message_id: str, conversation_id: str | None) -> History:
+    where = conversation_id or _store.conversation_of_message(call.tx, message_id)
+    if where is None:
+        raise NoMessage()
+    conversation = _own_conversation(call, where)
+    row = _store.message_of(call.tx, conversation["id"], message_id)
+    if row is None:
+        raise NoMessage()
+    return _within(_page(conversation, [_view(row, whole=True)], ""), conversation, call.cap)
+
+
+def _page(conversation: Row, views: Sequence[PastMessage], next_cursor: str) -> History:
     return History(
         conversation_id=conversation["id"],
         kind=conversation["kind"],
-        messages=views,
-        next_cursor=cursor,
+        messages=list(views),
+        next_cursor=next_cursor,
     )
 
 
-def _fitting(row: Row, conversation: Row, cursor: str, cap: int) -> MessageView:
-    """A body that escaping makes larger than the cap is cut until it fits."""
-    low, high = 0, size(row["body"])
-    while low < high:
-        middle = (low + high + 1) // 2
-        view = _message(row, middle)
-        if len(_page(conversation, [view], cursor).encoded()) <= cap:
-            low = middle
-        else:
-            high = middle - 1
-    return _message(row, low)
+def _within(page: History, conversation: Row, cap: int) -> History:
+    """A page whose only message is too long for the cap, with its body cut."""
+    views = page.messages or []
+    if len(views) != 1 or len(page.encoded()) <= cap:
+        return page
+    [message] = views
+
+    def cut(body: str) -> History:
+        shorter = message.model_copy(update={"body": body, "truncated": True})
+        return _page(conversation, [shorter], page.next_cursor)
+
+    return cut(fitted(message.body, lambda body: len(cut(body).encoded()) <= cap))
 
 
-def _message(row: Row, limit: int | None) -> MessageView:
-    cut = limit is not None and size(row["body"]) > limit
-    to_person = row["recipient_seat"] is None
-    return MessageView(
+def _view(row: Row, *, whole: bool) -> PastMessage:
+    body = row["body"] if whole else truncated(row["body"], SHOWN_BYTES)
+    to_person = row["recipient_seat_id"] is None
+    return PastMessage(
         message_id=row["message_id"],
         conversation_id=row["conversation_id"],
-        binding=row["binding"] if not to_person else None,
+        binding=None if to_person else row["binding"],
         origin=row["origin"],
         sender_seat=row["sender_seat"],
         recipient_seat=row["recipient_seat"],
         recipient_binding=row["binding"] if to_person else None,
         parent_id=row["parent_id"],
         correlation_id=row["correlation_id"],
-        body=truncated(row["body"], limit) if cut and limit is not None else row["body"],
+        body=body,
         created_at=rfc3339(row["created_at"]),
-        truncated=cut or None,
+        truncated=True if len(body) < len(row["body"]) else None,
     )

@@ -1,22 +1,26 @@
-"""messages.inbox: read what was sent without a wake."""
+"""messages.inbox: what waits without a turn, handed over in the middle of one."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
-from steadmesh.kernel.database import Locks, Transaction, exclusive
-from steadmesh.kernel.text import size, truncated
+from steadmesh.kernel.database import Locks, Row, Transaction, exclusive
 from steadmesh.seats.identity import SeatCall, SeatCaller
 from steadmesh.seats.messages import _store
+from steadmesh.seats.messages._rules import fitted
 from steadmesh.seats.messages.envelope import Envelope, envelope
 from steadmesh.tools import Args, Clamped, Doc, Result, tool
 
+MOST = 20
+
 
 class ReadInbox(Args):
-    max_results: Annotated[int, Clamped(maximum=20, default=20), Doc("How many.")] = 20
+    max_results: Annotated[int, Doc("Messages at once."), Clamped(maximum=MOST, default=MOST)] = (
+        MOST
+    )
 
 
-class Inbox(Result):
+class WaitingMessages(Result):
     messages: list[Envelope]
 
 
@@ -25,31 +29,35 @@ def own_inbox(tx: Transaction, caller: SeatCaller, args: ReadInbox) -> Locks:
 
 
 @tool("messages.inbox", locks=own_inbox)
-def read_inbox(call: SeatCall, args: ReadInbox) -> Inbox:
-    """Take the messages that were queued for you without a wake. They will not come with a turn."""
+def inbox(call: SeatCall, args: ReadInbox) -> WaitingMessages:
+    """Take the oldest messages that were sent to you without wake. Reading removes them: they will not come with a turn."""
     rows = _store.passive_messages(call.tx, call.caller.seat_id, args.max_results)
+    view = _fitting(call, rows)
+    _store.hand_over(call.tx, [row["number"] for row in rows[: len(view.messages)]])
+    return view
+
+
+def _fitting(call: SeatCall, rows: list[Row]) -> WaitingMessages:
+    """As many as fit, but at least one, if need be with its body cut."""
+    policy = call.caller.policy
+    size = len(WaitingMessages(messages=[]).encoded())
     taken: list[Envelope] = []
     for row in rows:
-        if len(Inbox(messages=[*taken, envelope(row)]).encoded()) > call.cap:
+        message = envelope(row, policy=policy)
+        size += len(message.encoded()) + (1 if taken else 0)
+        if size > call.cap:
             break
-        taken.append(envelope(row))
+        taken.append(message)
     if rows and not taken:
-        taken = [_shortened(envelope(rows[0]), call.cap)]
-    _store.hand_over(call.tx, [row["number"] for row in rows[: len(taken)]])
-    return Inbox(messages=taken)
+        taken.append(_cut(envelope(rows[0], policy=policy), call.cap))
+    return WaitingMessages(messages=taken)
 
 
-def _shortened(whole: Envelope, cap: int) -> Envelope:
-    """One message always fits: escaping can make a legal body larger than the cap."""
-    low, high = 0, size(whole.body)
-    while low < high:
-        middle = (low + high + 1) // 2
-        if len(Inbox(messages=[_cut(whole, middle)]).encoded()) <= cap:
-            low = middle
-        else:
-            high = middle - 1
-    return _cut(whole, low)
+def _cut(message: Envelope, cap: int) -> Envelope:
+    def cut(body: str) -> Envelope:
+        return message.model_copy(update={"body": body, "truncated": True})
 
-
-def _cut(whole: Envelope, max_bytes: int) -> Envelope:
-    return whole.model_copy(update={"body": truncated(whole.body, max_bytes), "truncated": True})
+    body = fitted(
+        message.body, lambda text: len(WaitingMessages(messages=[cut(text)]).encoded()) <= cap
+    )
+    return cut(body)

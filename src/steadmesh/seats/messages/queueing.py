@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 from steadmesh.kernel import outbox
 from steadmesh.kernel.clock import Instant
@@ -10,7 +12,7 @@ from steadmesh.kernel.database import Transaction
 from steadmesh.kernel.ids import new_id
 from steadmesh.seats.messages import _store
 
-INBOX_CAP = 1_000
+Origin = Literal["human", "seat", "schedule", "system", "probe"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +28,7 @@ class Inbox:
 class Sender:
     """Where a message comes from, as the platform knows it. Never taken from what was said."""
 
-    origin: str
+    origin: Origin
     seat_id: str | None = None
     seat: str | None = None
     binding: str | None = None
@@ -45,8 +47,13 @@ def queue_message(
     message_id: str | None = None,
     parent_id: str | None = None,
     correlation_id: str | None = None,
+    count: Callable[..., None] | None = None,
 ) -> str:
-    """Queue a message in an open conversation; its id. The caller has checked routes and the cap."""
+    """Queue a message in an open conversation; its id. `wake=False` starts no turn and wakes nobody.
+
+    Hold `exclusive("inbox", organisation, seat id)`. Routes and the cap are the caller's to check:
+    people and the platform are never refused. `count` is `Services.count`, told once it is durable.
+    """
     message_id = message_id or new_id(now)
     number = _store.add_message(
         tx,
@@ -80,57 +87,34 @@ def queue_message(
         scope=inbox.organisation_id,
         at=now,
         message=message_id,
+        conversation=conversation_id,
         origin=sender.origin,
-        sender=sender.seat,
+        sender=sender.seat or sender.binding,
         recipient=inbox.seat,
     )
     if wake:
         tx.wake(f"inbox:{inbox.seat_id}")
         tx.wake(f"runtime:{inbox.organisation_id}")
+    if count is not None:
+        tx.after_commit(lambda: count("messages_accepted_total", sender.origin))
     return message_id
 
 
 def open_conversation(
-    tx: Transaction, organisation_id: str, *, kind: str, seats: tuple[str, ...], now: Instant
+    tx: Transaction,
+    organisation_id: str,
+    *,
+    kind: Literal["internal", "system"],
+    seats: tuple[str] | tuple[str, str],
+    now: Instant,
 ) -> str:
-    """A new conversation of one or two seats; its id."""
+    """A new conversation of the seats with these ids; its id. A notice or run has one of its own."""
     conversation_id = new_id(now)
     _store.add_conversation(
-        tx,
-        conversation_id,
-        organisation=organisation_id,
-        kind=kind,
-        binding=None,
-        thread=None,
-        now=now,
+        tx, conversation_id, organisation_id=organisation_id, kind=kind, now=now
     )
     if len(seats) == 2:
         _store.add_pair(tx, conversation_id, *seats)
     else:
-        for seat_id in seats:
-            _store.add_participant(tx, conversation_id, seat_id)
-    return conversation_id
-
-
-def human_conversation(
-    tx: Transaction, inbox: Inbox, *, binding: str, thread: str | None, now: Instant
-) -> str:
-    """The newest conversation of a binding (and thread) with this seat, or a new one."""
-    found = _store.newest_human_conversation(
-        tx, inbox.organisation_id, binding, inbox.seat_id, thread
-    )
-    if found is not None:
-        _store.touch_conversation(tx, found["id"], now)
-        return str(found["id"])
-    conversation_id = new_id(now)
-    _store.add_conversation(
-        tx,
-        conversation_id,
-        organisation=inbox.organisation_id,
-        kind="human",
-        binding=binding,
-        thread=thread,
-        now=now,
-    )
-    _store.add_participant(tx, conversation_id, inbox.seat_id)
+        _store.add_participant(tx, conversation_id, *seats)
     return conversation_id

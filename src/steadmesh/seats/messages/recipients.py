@@ -1,16 +1,17 @@
-"""messages.recipients: whom this seat may write to."""
+"""messages.recipients: whom a seat may write to."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
 from steadmesh.seats.identity import SeatCall, display_names
-from steadmesh.seats.messages.send import has_outgoing_route
+from steadmesh.seats.messages._rules import may_send
 from steadmesh.tools import Args, Doc, Result, fit_page, tool
 
 
 class ListRecipients(Args):
-    cursor: Annotated[str | None, Doc("next_cursor of the page before.")] = None
+    cursor: Annotated[str | None, Doc("Where a list goes on.")] = None
 
 
 class Recipient(Result):
@@ -24,21 +25,22 @@ class Recipients(Result):
     next_cursor: str
 
 
-@tool("messages.recipients", reads=True, visible=has_outgoing_route)
+@tool("messages.recipients", reads=True, visible=may_send)
 def recipients(call: SeatCall, args: ListRecipients) -> Recipients:
-    """Seats you may write to, and whether they can answer you."""
+    """The seats you can write to, and whether each may answer in a conversation that you open."""
+    caller = call.caller
     position = call.position(args.cursor)
     after = str(position[0]) if position else ""
-    names = display_names(call.tx, call.caller.organisation_id)
-    entries = [
+    names = display_names(call.tx, caller.organisation_id)
+    found = [
         Recipient(seat=key, display_name=names[key], can_reply=can_reply)
-        for key, can_reply in sorted(call.caller.policy.recipients.items())
+        for key, can_reply in sorted(caller.policy.recipients.items())
         if key > after and key in names
     ]
     return fit_page(
-        entries,
-        lambda some, cursor: Recipients(recipients=list(some), next_cursor=cursor),
-        cursor_after=lambda entry: call.cursor(entry.seat),
-        more=False,
-        cap=call.cap,
+        found, _page, cursor_after=lambda entry: call.cursor(entry.seat), more=False, cap=call.cap
     )
+
+
+def _page(entries: Sequence[Recipient], next_cursor: str) -> Recipients:
+    return Recipients(recipients=list(entries), next_cursor=next_cursor)

@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Self
 
-from steadmesh.kernel import outbox
+from pydantic import model_validator
+from pydantic_core import PydanticCustomError
+
 from steadmesh.kernel.database import Locks, Row, Transaction, exclusive
 from steadmesh.kernel.ids import new_id
-from steadmesh.seats.identity import SeatCall, SeatCaller
+from steadmesh.seats.identity import SeatCall, SeatCaller, seat_state
 from steadmesh.seats.messages import _store
+from steadmesh.seats.messages._rules import BODY_BYTES, may_answer, may_reply, shown
 from steadmesh.seats.messages.errors import (
-    NoMessage,
     NoReplyRoute,
-    NotLive,
     NotReplyable,
+    NotYourMessage,
     NotYourPerson,
-    WhichMessage,
+    PersonLost,
 )
-from steadmesh.seats.messages.queueing import Inbox, human_conversation
-from steadmesh.seats.messages.send import BODY_BYTES, deliver, reachable, room, sent
-from steadmesh.seats.organisation import binding as binding_row
+from steadmesh.seats.messages.people import Person, person_behind, talk_of, tell
+from steadmesh.seats.messages.queueing import queue_message
+from steadmesh.seats.messages.recipient import (
+    inbox_of,
+    pending_with_room,
+    reachable,
+    refused,
+    this_seat,
+)
 from steadmesh.tools import Args, Doc, NotBlank, Result, Size, tool
 
 
@@ -29,144 +37,106 @@ class Reply(Args):
     body: Annotated[str, Doc("What to say."), NotBlank(), Size(BODY_BYTES)]
     wake: Annotated[bool, Doc("False waits for the recipient's next turn.")] = True
 
+    @model_validator(mode="after")
+    def _one_addressee(self) -> Self:
+        if (self.message_id is None) == (self.binding is None):
+            raise PydanticCustomError(
+                "addressee",
+                "give exactly one of message_id (what you answer) and binding (your person)",
+            )
+        return self
+
 
 class ReplySent(Result):
     """To a seat: as messages.send. To a person: `delivery` is `queued`, it goes out in the background."""
 
     message_id: str
     conversation_id: str
-    correlation_id: str | None = None
+    correlation_id: str
     delivery: str | None = None
     recipient_state: str | None = None
     recipient_pending: int | None = None
 
 
-def may_reply(caller: SeatCaller) -> bool:
-    policy = caller.policy
-    return bool(policy.recipients or policy.senders or policy.bindings)
-
-
-def answered_inbox(tx: Transaction, caller: SeatCaller, args: Reply) -> Locks:
-    if args.message_id is None:
+def addressee(tx: Transaction, caller: SeatCaller, args: Reply) -> Locks:
+    """The inbox of the seat that wrote the message, or the talk with the person."""
+    scope = caller.organisation_id
+    if args.binding is not None:
+        return [talk_of(scope, args.binding)]
+    parent = _store.message_to(tx, args.message_id or "", caller.seat_id)
+    if parent is None:
         return []
-    message = _store.delivered_message(tx, args.message_id, caller.seat_id)
-    if message is None or message["sender_seat_id"] is None:
-        return []
-    return [exclusive("inbox", caller.organisation_id, message["sender_seat_id"])]
+    if parent["origin"] == "human":
+        return [talk_of(scope, parent["binding"])]
+    sender = parent["sender_seat_id"]
+    return [exclusive("inbox", scope, sender)] if sender else []
 
 
-@tool("messages.reply", visible=may_reply, locks=answered_inbox)
+@tool("messages.reply", visible=may_reply, locks=addressee)
 def reply(call: SeatCall, args: Reply) -> ReplySent:
-    """Answer a message by its id, or write to your own person by binding."""
-    if (args.message_id is None) == (args.binding is None):
-        raise WhichMessage()
-    if args.message_id is None:
-        return _to_person(call, str(args.binding), args.body)
-    message = _store.delivered_message(call.tx, args.message_id, call.caller.seat_id)
-    if message is None:
-        raise NoMessage()
-    if message["origin"] == "human":
-        return _to_person(call, message["binding"], args.body, answered=message)
-    if message["origin"] == "seat":
-        return _to_seat(call, message, args)
-    raise NotReplyable(origin=message["origin"])
+    """Answer a message by its message_id, or write to your own person by binding."""
+    if args.binding is not None:
+        person = person_behind(call, args.binding)
+        if person is None:
+            raise refused(call, NotYourPerson(binding=shown(args.binding)))
+        return _tell_person(call, person, args.body)
+    parent = _store.message_to(call.tx, args.message_id or "", call.caller.seat_id)
+    if parent is None:
+        raise refused(call, NotYourMessage())
+    if parent["origin"] == "human":
+        return _tell_person(call, _author(call, parent), args.body, parent=parent)
+    if parent["origin"] == "seat":
+        return _answer_seat(call, args, parent)
+    raise refused(call, NotReplyable(origin=parent["origin"]))
 
 
-def _to_seat(call: SeatCall, message: Row, args: Reply) -> ReplySent:
-    """The reply rule: an own route to the sender, or one from the sender that asks for replies."""
-    policy, sender = call.caller.policy, message["sender_seat"]
-    if sender not in policy.recipients and not policy.senders.get(sender, False):
-        raise NoReplyRoute(seat=sender)
-    recipient = reachable(call, sender)
-    if recipient["id"] != message["sender_seat_id"]:  # the key belongs to another seat now
-        raise NotLive(seat=sender)
-    pending = room(call, recipient)
-    message_id = new_id(call.now)
-    _store.add_participant(call.tx, message["conversation_id"], recipient["id"])
-    _store.touch_conversation(call.tx, message["conversation_id"], call.now)
-    deliver(
-        call,
-        recipient,
-        conversation_id=message["conversation_id"],
-        message_id=message_id,
-        parent_id=message["message_id"],
-        correlation_id=message["correlation_id"],
-        body=args.body,
-        wake=args.wake,
-    )
-    answer = sent(
-        recipient,
-        message_id,
-        message["conversation_id"],
-        message["correlation_id"],
-        pending + int(args.wake),
-    )
-    return ReplySent(**answer.model_dump())
+def _author(call: SeatCall, message: Row) -> Person:
+    """Who wrote the message, if this seat still represents that very person."""
+    person = person_behind(call, message["binding"])
+    talk = _store.person_of_conversation(call.tx, message["conversation_id"])
+    if person is None or talk is None or not person.is_in(talk):
+        raise refused(call, PersonLost())
+    return person
 
 
-def _to_person(call: SeatCall, binding: str, body: str, answered: Row | None = None) -> ReplySent:
-    caller = call.caller
-    bound = binding_row(call.tx, caller.organisation_id, binding)
-    if binding not in caller.policy.bindings or bound is None:
-        raise NotYourPerson(binding=binding)
-    if answered is None:
-        inbox = Inbox(caller.organisation_id, caller.seat_id, caller.seat_key)
-        conversation_id = human_conversation(
-            call.tx, inbox, binding=binding, thread=None, now=call.now
-        )
-    else:
-        conversation_id = answered["conversation_id"]
-        _store.touch_conversation(call.tx, conversation_id, call.now)
-    message_id = new_id(call.now)
-    correlation_id = (answered and answered["correlation_id"]) or message_id
-    number = _store.add_message(
-        call.tx,
-        id=message_id,
-        organisation_id=caller.organisation_id,
-        conversation_id=conversation_id,
-        origin="seat",
-        sender_seat_id=caller.seat_id,
-        sender_seat=caller.seat_key,
-        recipient_seat_id=None,
-        recipient_seat=None,
-        binding=binding,
-        external_user_id=bound["external_user_id"],
-        parent_id=answered and answered["message_id"],
-        correlation_id=correlation_id,
-        body=body,
-        now=call.now,
-    )
-    _store.add_to_outbox(
-        call.tx,
-        number=number,
-        organisation_id=caller.organisation_id,
-        seat_id=caller.seat_id,
-        connection=bound["connection"],
-        binding=binding,
-        external_user_id=bound["external_user_id"],
-        conversation_id=conversation_id,
-        message_id=message_id,
-        now=call.now,
-    )
-    _record(call, message_id, binding)
+def _tell_person(
+    call: SeatCall, person: Person, body: str, *, parent: Row | None = None
+) -> ReplySent:
+    told = tell(call, person, body, parent=parent)
     return ReplySent(
-        message_id=message_id,
-        conversation_id=conversation_id,
-        correlation_id=correlation_id,
+        message_id=told.message_id,
+        conversation_id=told.conversation_id,
+        correlation_id=told.correlation_id,
         delivery="queued",
     )
 
 
-def _record(call: SeatCall, message_id: str, binding: str) -> None:
-    fields: dict[str, Any] = {"message": message_id, "sender": call.caller.seat_key}
-    outbox.record(
+def _answer_seat(call: SeatCall, args: Reply, parent: Row) -> ReplySent:
+    if not may_answer(call.caller.policy, parent["sender_seat"]):
+        raise refused(call, NoReplyRoute(seat=parent["sender_seat"]))
+    recipient = reachable(call, parent["sender_seat"], seat_id=parent["sender_seat_id"])
+    pending = pending_with_room(call, recipient)
+    conversation_id = parent["conversation_id"]
+    message_id = new_id(call.now)
+    correlation_id = parent["correlation_id"] or message_id
+    _store.continue_conversation(call.tx, conversation_id, call.now)
+    queue_message(
         call.tx,
-        "message.accepted",
-        scope=call.caller.organisation_id,
-        at=call.now,
-        origin="seat",
-        binding=binding,
-        **fields,
+        inbox_of(call, recipient),
+        this_seat(call),
+        conversation_id=conversation_id,
+        body=args.body,
+        now=call.now,
+        wake=args.wake,
+        message_id=message_id,
+        parent_id=parent["message_id"],
+        correlation_id=correlation_id,
+        count=call.services.count,
     )
-    call.tx.wake("channel_outbox")
-    call.count("messages_accepted_total", "seat")
+    return ReplySent(
+        message_id=message_id,
+        conversation_id=conversation_id,
+        correlation_id=correlation_id,
+        recipient_state=seat_state(recipient),
+        recipient_pending=pending + int(args.wake),
+    )

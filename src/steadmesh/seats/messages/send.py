@@ -2,36 +2,38 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
 from steadmesh.kernel.database import Locks, Row, Transaction, exclusive
 from steadmesh.kernel.ids import new_id
-from steadmesh.seats.identity import SeatCall, SeatCaller, live_lease, seat_id, seat_state
+from steadmesh.seats.identity import SeatCall, SeatCaller, seat_id, seat_state
 from steadmesh.seats.messages import _store
-from steadmesh.seats.messages.errors import InboxFull, NoConversation, NoRoute, NotLive, Retiring
-from steadmesh.seats.messages.queueing import (
-    INBOX_CAP,
-    Inbox,
-    Sender,
-    open_conversation,
-    queue_message,
+from steadmesh.seats.messages._rules import BODY_BYTES, CORRELATION_BYTES, may_send, shown
+from steadmesh.seats.messages.errors import NoRoute, NotContinuable
+from steadmesh.seats.messages.queueing import open_conversation, queue_message
+from steadmesh.seats.messages.recipient import (
+    inbox_of,
+    pending_with_room,
+    reachable,
+    refused,
+    this_seat,
 )
 from steadmesh.tools import Args, Doc, NotBlank, Result, Size, tool
-
-BODY_BYTES = 12_288
 
 
 class SendMessage(Args):
     to: Annotated[str, Doc("Key of the seat that should get this.")]
     body: Annotated[str, Doc("What to say."), NotBlank(), Size(BODY_BYTES)]
-    conversation_id: Annotated[str | None, Doc("Go on in this conversation.")] = None
+    conversation_id: Annotated[
+        str | None, Doc("Go on in this conversation; the recipient can then read all of it.")
+    ] = None
     correlation_id: Annotated[
         str | None,
-        Doc("A mark of your own that answers carry too."),
-        Size(200),
+        Doc("A mark of yours that answers carry too."),
         Field(min_length=1),
+        Size(CORRELATION_BYTES),
     ] = None
     wake: Annotated[bool, Doc("False waits for the recipient's next turn.")] = True
 
@@ -39,13 +41,9 @@ class SendMessage(Args):
 class MessageSent(Result):
     message_id: str
     conversation_id: str
-    correlation_id: str | None = None
-    recipient_state: str | None = None
-    recipient_pending: int | None = None
-
-
-def has_outgoing_route(caller: SeatCaller) -> bool:
-    return bool(caller.policy.recipients)
+    correlation_id: str
+    recipient_state: str
+    recipient_pending: int
 
 
 def recipient_inbox(tx: Transaction, caller: SeatCaller, args: SendMessage) -> Locks:
@@ -53,89 +51,50 @@ def recipient_inbox(tx: Transaction, caller: SeatCaller, args: SendMessage) -> L
     return [exclusive("inbox", caller.organisation_id, recipient)] if recipient else []
 
 
-@tool("messages.send", visible=has_outgoing_route, locks=recipient_inbox)
+@tool("messages.send", visible=may_send, locks=recipient_inbox)
 def send(call: SeatCall, args: SendMessage) -> MessageSent:
     """Write to a seat you have a route to. It gets a turn, woken if asleep, unless wake is false."""
-    caller = call.caller
-    if args.to not in caller.policy.recipients:
-        raise NoRoute(seat=args.to)
+    if args.to not in call.caller.policy.recipients:
+        raise refused(call, NoRoute(seat=shown(args.to)))
     recipient = reachable(call, args.to)
-    if args.conversation_id is None:
-        pending = room(call, recipient)
-        conversation_id = open_conversation(
-            call.tx,
-            caller.organisation_id,
-            kind="internal",
-            seats=(caller.seat_id, recipient["id"]),
-            now=call.now,
-        )
-    else:
-        conversation_id = continued(call, args.conversation_id)
-        pending = room(call, recipient)
-        _store.add_participant(call.tx, conversation_id, recipient["id"])
-        _store.touch_conversation(call.tx, conversation_id, call.now)
+    conversation_id = _conversation(call, args, recipient)
+    pending = pending_with_room(call, recipient)
     message_id = new_id(call.now)
     correlation_id = args.correlation_id or message_id
-    deliver(
-        call,
-        recipient,
-        conversation_id=conversation_id,
-        message_id=message_id,
-        correlation_id=correlation_id,
-        body=args.body,
-        wake=args.wake,
-    )
-    return sent(recipient, message_id, conversation_id, correlation_id, pending + int(args.wake))
-
-
-def reachable(call: SeatCall, key: str) -> Row:
-    """The live recipient with this key, or the refusal."""
-    recipient = live_lease(call.tx, call.caller.organisation_id, key)
-    if recipient is None:
-        raise NotLive(seat=key)
-    if recipient["retire_by"] is not None:
-        raise Retiring(seat=key, recipient_state="Retiring")
-    return recipient
-
-
-def continued(call: SeatCall, conversation_id: str) -> str:
-    """An internal conversation that the sender takes part in."""
-    found = _store.own_conversation(call.tx, conversation_id, call.caller.seat_id)
-    if found is None or found["kind"] != "internal":
-        raise NoConversation()
-    return conversation_id
-
-
-def room(call: SeatCall, recipient: Row) -> int:
-    """How many messages wait for a turn in the recipient's inbox, which is not full."""
-    load = _store.load(call.tx, recipient["id"])
-    if load["waiting"] >= INBOX_CAP:
-        call.services.count("messages_rejected_total", "inbox_full")
-        raise InboxFull(seat=recipient["key"], limit=INBOX_CAP)
-    return int(load["pending"])
-
-
-def deliver(call: SeatCall, recipient: Row, *, body: str, **message: Any) -> None:
-    """Queue a message of this seat."""
-    caller = call.caller
     queue_message(
         call.tx,
-        Inbox(caller.organisation_id, recipient["id"], recipient["key"]),
-        Sender("seat", seat_id=caller.seat_id, seat=caller.seat_key),
-        body=body,
+        inbox_of(call, recipient),
+        this_seat(call),
+        conversation_id=conversation_id,
+        body=args.body,
         now=call.now,
-        **message,
+        wake=args.wake,
+        message_id=message_id,
+        correlation_id=correlation_id,
+        count=call.services.count,
     )
-    call.count("messages_accepted_total", "seat")
-
-
-def sent(
-    recipient: Row, message_id: str, conversation_id: str, correlation_id: str | None, pending: int
-) -> MessageSent:
     return MessageSent(
         message_id=message_id,
         conversation_id=conversation_id,
         correlation_id=correlation_id,
         recipient_state=seat_state(recipient),
-        recipient_pending=pending,
+        recipient_pending=pending + int(args.wake),
     )
+
+
+def _conversation(call: SeatCall, args: SendMessage, recipient: Row) -> str:
+    """The conversation to go on in, which the recipient now takes part in, or a new one."""
+    tx, sender = call.tx, call.caller
+    if args.conversation_id is None:
+        return open_conversation(
+            tx,
+            sender.organisation_id,
+            kind="internal",
+            seats=(sender.seat_id, recipient["id"]),
+            now=call.now,
+        )
+    known = _store.continue_internal(tx, args.conversation_id, seat_id=sender.seat_id, now=call.now)
+    if not known:
+        raise refused(call, NotContinuable())
+    _store.add_participant(tx, args.conversation_id, recipient["id"])
+    return args.conversation_id

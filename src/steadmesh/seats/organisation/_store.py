@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from steadmesh.kernel.database import Row, Transaction
@@ -65,7 +65,7 @@ def bundle(tx: Transaction, organisation_id: str, ref: str) -> str | None:
     return str(row["text"]) if row else None
 
 
-def replace_bindings(tx: Transaction, organisation_id: str, rows: list[Mapping[str, Any]]) -> None:
+def replace_bindings(tx: Transaction, organisation_id: str, rows: Sequence[Mapping[str, Any]]) -> None:
     tx.run(
         "DELETE FROM bindings WHERE organisation_id = :organisation", organisation=organisation_id
     )

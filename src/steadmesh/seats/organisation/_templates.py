@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from steadmesh.seats.organisation._declared import Declaration, Team
+from steadmesh.seats.organisation._declared import Declaration, Team, Template
 from steadmesh.seats.organisation._lookup import Lookup
 from steadmesh.seats.organisation._problems import Report, inside, listed, quoted
 
@@ -63,7 +63,7 @@ def _flatten(declaration: Declaration, key: str, report: Report) -> FlatTeam:
     upwards = _upwards(declaration, team.template)
     lineage = tuple(reversed(upwards))
     templates = [declaration.team_templates[name] for name in lineage]
-    parts = [*templates, team]
+    parts: list[Template | Team] = [*templates, team]
     parameters: dict[str, Any] = {}
     for part in parts:
         parameters.update(part.parameters)

@@ -1,13 +1,17 @@
 -- kind: human (one per binding and outside thread), internal (seat to seat), system (a notice or run).
+-- A human one keeps the person it is with: a binding that names somebody else later does not inherit it.
 CREATE TABLE conversations (
     id KEYTEXT NOT NULL PRIMARY KEY,
     organisation_id KEYTEXT NOT NULL,
     kind TEXT NOT NULL,
     binding KEYTEXT,
+    connection KEYTEXT,
+    external_user_id TEXT,
     thread KEYTEXT,
     created_at BIGINT NOT NULL,
     last_message_at BIGINT NOT NULL
 ) CLUSTERED;
+CREATE INDEX conversations_human ON conversations (organisation_id, binding) WHERE kind = 'human';
 
 CREATE TABLE participants (
     conversation_id KEYTEXT NOT NULL,
@@ -57,7 +61,7 @@ CREATE TABLE deliveries (
     error TEXT,
     created_at BIGINT NOT NULL
 );
-CREATE INDEX deliveries_inbox ON deliveries (seat_id, number) WHERE open = 1;
+CREATE INDEX deliveries_inbox ON deliveries (seat_id, state, number) WHERE open = 1;
 CREATE INDEX deliveries_order ON deliveries (seat_id, conversation_id, number) WHERE open = 1;
 CREATE INDEX deliveries_message ON deliveries (message_id);
 CREATE INDEX deliveries_carried ON deliveries (carried_by) WHERE carried_by IS NOT NULL;

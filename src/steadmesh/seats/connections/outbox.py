@@ -1,0 +1,102 @@
+"""Replies on their way to people: a background job takes them from the queue, an item a transaction."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+from steadmesh.kernel.clock import SECOND, Instant
+from steadmesh.kernel.database import Locks, Row, Transaction, shared
+from steadmesh.kernel.jobs import Job, JobContext
+from steadmesh.seats import organisation
+from steadmesh.seats.connections import _store, terminal
+from steadmesh.seats.identity import seat_id
+from steadmesh.seats.messages import OUTBOX_TOPIC
+
+log = logging.getLogger(__name__)
+
+BATCH = 100
+ATTEMPTS = 5
+BACK_OFF = (1 * SECOND, 8 * SECOND, 64 * SECOND, 300 * SECOND)
+
+
+def send_queued(context: JobContext) -> int:
+    """Send what is due, oldest first. One that cannot be sent is put off and holds up no other."""
+    now = context.clock.now()
+    replies, adapters = context.database.read_blocking(lambda tx: _due(tx, now))
+    for reply in replies:
+        if context.stopping():
+            break
+        try:
+            _send(context, reply, adapters[reply["organisation_id"]].get(reply["connection"]))
+        except Exception:
+            log.exception(
+                "reply to a person not sent",
+                extra={"fields": {"message": reply["message_id"], "seat": reply["seat_id"]}},
+            )
+            _put_off(context, reply)
+    return len(replies)
+
+
+def _due(tx: Transaction, now: Instant) -> tuple[list[Row], Mapping[str, Mapping[str, str]]]:
+    replies = _store.due_replies(tx, now, BATCH)
+    scopes = {str(reply["organisation_id"]) for reply in replies}
+    return replies, {scope: organisation.connection_adapters(tx, scope) for scope in scopes}
+
+
+def _send(context: JobContext, reply: Row, adapter: str | None) -> None:
+    """Over a terminal a line is sent when it is stored, in the transaction that says so: nothing can
+    be lost or doubled between the two."""
+
+    def locks(tx: Transaction) -> Locks:
+        scope = reply["organisation_id"]
+        reader = terminal.reader_lock(scope, reply["connection"], reply["external_user_id"])
+        return [shared("organisation", scope), *reader]
+
+    def send(tx: Transaction) -> None:
+        error = _obstacle(tx, reply, adapter)
+        state = "failed" if error else "succeeded"
+        now = context.clock.now()
+        if not _store.settle_reply(tx, reply["number"], state=state, error=error, now=now) or error:
+            return
+        terminal.show(
+            tx,
+            organisation_id=reply["organisation_id"],
+            connection=reply["connection"],
+            external_user_id=reply["external_user_id"],
+            line_id=reply["message_id"],
+            text=reply["body"],
+            at=reply["created_at"],
+        )
+
+    context.database.write_blocking(send, locks=locks)
+
+
+def _obstacle(tx: Transaction, reply: Row, adapter: str | None) -> str | None:
+    """Why the reply can never be sent."""
+    scope = reply["organisation_id"]
+    bound = organisation.binding_of_user(tx, scope, reply["connection"], reply["external_user_id"])
+    if bound is None or seat_id(tx, scope, bound["seat"]) != reply["seat_id"]:
+        return "the seat no longer represents this person"
+    if adapter != "terminal":
+        return f"adapter {adapter} is not available in this version"
+    return None
+
+
+def _put_off(context: JobContext, reply: Row) -> None:
+    """After the last attempt it has failed."""
+    attempts: int = reply["attempts"]
+    now = context.clock.now()
+    error = "the service could not store it"
+
+    def put_off(tx: Transaction) -> None:
+        if attempts + 1 >= ATTEMPTS:
+            _store.settle_reply(tx, reply["number"], state="failed", error=error, now=now)
+        else:
+            due = now + BACK_OFF[attempts]
+            _store.postpone_reply(tx, reply["number"], attempts=attempts, due=due, error=error)
+
+    context.database.write_blocking(put_off)
+
+
+SENDING = Job("send to channels", send_queued, every=2.0, batch=BATCH, topics=(OUTBOX_TOPIC,))

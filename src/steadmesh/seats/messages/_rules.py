@@ -1,0 +1,52 @@
+"""Pure decisions about messages: figures, who sees what, who may answer whom."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from steadmesh.kernel.text import size, truncated
+from steadmesh.seats.identity import Policy, SeatCaller
+
+INBOX_CAP = 1_000
+"""Messages that may wait in an inbox: pending, in a turn, and queued without wake."""
+
+BODY_BYTES = 12_288
+CORRELATION_BYTES = 200
+SHOWN_BYTES = 4_096
+"""Of a body on a page of several messages."""
+
+SHOWN_KEY_BYTES = 100
+"""Of a key from the arguments that an error repeats."""
+
+
+def may_send(caller: SeatCaller) -> bool:
+    """At least one outgoing route."""
+    return bool(caller.policy.recipients)
+
+
+def may_reply(caller: SeatCaller) -> bool:
+    """A route in either direction, or a person."""
+    policy = caller.policy
+    return bool(policy.recipients or policy.senders or policy.bindings)
+
+
+def may_answer(policy: Policy, sender: str) -> bool:
+    """Whether a message of this seat may be answered: over an own route, or one that allows replies."""
+    return sender in policy.recipients or bool(policy.senders.get(sender))
+
+
+def shown(key: str) -> str:
+    """A key as an error repeats it."""
+    return truncated(key, SHOWN_KEY_BYTES)
+
+
+def fitted(body: str, fits: Callable[[str], bool]) -> str:
+    """The longest beginning of a body that fits; escaping can make its encoded form six times longer."""
+    low, high = 0, size(body)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if fits(truncated(body, middle)):
+            low = middle
+        else:
+            high = middle - 1
+    return truncated(body, low)
