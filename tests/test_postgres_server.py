@@ -110,6 +110,20 @@ def test_a_run_that_needed_no_server_leaves_no_folder(run: TestRun) -> None:
     assert not run.folder.exists()
 
 
+def test_the_next_run_removes_what_a_killed_run_without_server_left(run: TestRun) -> None:
+    program = (
+        "import os; from tests.support.postgres import *;"
+        "print(TestRun().folder, flush=True); os._exit(1)"
+    )
+    killed = subprocess.run(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, cwd=ROOT, check=False
+    )
+    left = Path(killed.stdout.strip())
+    TestRun().end()
+    assert not left.exists()
+    assert run.folder.exists()
+
+
 def test_a_killed_run_leaves_neither_server_nor_folder() -> None:
     program = (
         "import sys; from tests.support.postgres import *; run = TestRun();"

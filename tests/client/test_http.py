@@ -222,10 +222,13 @@ def test_another_request_has_another_key_and_a_reading_one_has_none() -> None:
     assert keys[2] is None
 
 
-def test_a_key_of_the_caller_is_kept() -> None:
+def test_a_key_and_a_header_of_the_caller_replace_ours() -> None:
     with replies(answer(200)) as double:
-        client(double.url).request("POST", "/x", headers={"Idempotency-Key": "mine"})
+        client(double.url).request(
+            "POST", "/x", headers={"idempotency-key": "mine", "accept": "*/*"}
+        )
     assert double.keys("/x") == ["mine"]
+    assert double.asked[0].headers["accept"] == "*/*"
 
 
 def test_a_write_without_a_key_is_not_sent_twice() -> None:

@@ -303,6 +303,17 @@ def test_a_stream_does_not_outlive_the_input(seat: SeatFiles, platform: Platform
         assert bridge.end() == (0, [], "")
 
 
+def test_a_stream_that_opens_after_the_input_ended_is_closed(
+    seat: SeatFiles, service: Double
+) -> None:
+    params = {"notifications": {}, **META}
+    message = {"jsonrpc": "2.0", "id": 5, "method": "subscriptions/listen", "params": params}
+    done = seat.run("mcp", stdin=json.dumps(message).encode())
+    assert done.returncode == 0
+    assert b'"id"' not in done.stdout  # its answer, for which the service would wait
+    assert len(posts(service)) == 1
+
+
 def test_a_terminated_bridge_ends_at_once(
     seat: SeatFiles, service: Double, platform: Platform
 ) -> None:

@@ -17,6 +17,7 @@ from steadmesh.kernel.database.migrations import migrate
 from steadmesh.kernel.errors import Conflict, Fenced, Forbidden, Unauthenticated
 from steadmesh.kernel.paging import Cursors
 from steadmesh.kernel.signals import Signals
+from steadmesh.service.http import family_of
 from steadmesh.service.mcp import McpService
 from steadmesh.tools import (
     Args,
@@ -37,11 +38,11 @@ from steadmesh.tools.run import Runner
 
 T = TypeVar("T")
 
-ADA = Credentials(bearer="ada", generation=7)
-STALE = Credentials(bearer="ada", generation=6)
-UNFENCED = Credentials(bearer="ada")
-STRANGER = Credentials(bearer="stranger")
-DEAD = Credentials(bearer="dead", generation=7)
+ADA = Credentials(bearer="sms_ada", generation=7)
+STALE = Credentials(bearer="sms_ada", generation=6)
+UNFENCED = Credentials(bearer="sms_ada")
+STRANGER = Credentials(bearer="sms_stranger")
+DEAD = Credentials(bearer="sms_dead", generation=7)
 NOBODY = Credentials()
 AGENT = Credentials(agent_token="agent")
 
@@ -147,11 +148,12 @@ def list_agents(call: Call[Caller], args: Nothing) -> People:
 def authenticate_seat(tx: Transaction, credentials: Credentials, now: Instant) -> Caller:
     if credentials.bearer is None:
         raise NoToken()
-    if credentials.bearer == "stranger":
+    if credentials.bearer == "sms_stranger":
         raise BadToken()
-    if credentials.bearer == "dead":
+    if credentials.bearer == "sms_dead":
         raise Dead()
-    return Caller(name=credentials.bearer, scope="org", credential=credentials.bearer)
+    name = credentials.bearer.removeprefix("sms_")
+    return Caller(name=name, scope="org", credential=credentials.bearer)
 
 
 def admit(caller: Caller, called: Tool, credentials: Credentials) -> None:
@@ -179,11 +181,8 @@ def nothing(*_: Any) -> None:
 
 SEATS = Family("seats", authenticate_seat, admit, confirm, lambda caller, called: [])
 RELAY = Family("relay", authenticate_agent, admit_agent, nothing, lambda caller, called: [])
-TOOLS = (write, echo, forget, perhaps, hidden, list_agents)
-
-
-def family_of(credentials: Credentials) -> str:
-    return "relay" if credentials.bearer is None else "seats"
+FAMILIES = (SEATS, RELAY)
+FEATURE = Feature("steadmesh.testing", tools=(write, echo, forget, perhaps, hidden, list_agents))
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +220,7 @@ class World:
             signals=Signals(),
             count=lambda *labels: None,
         )
-        catalogue = Catalogue([SEATS, RELAY], [Feature("none", tools=TOOLS)])
+        catalogue = Catalogue(FAMILIES, [FEATURE])
         self.runner = Runner(catalogue, self._database, services, Audit())
         self.mcp = McpService(
             self.runner, family_of=family_of, budgets=budgets or {"seats": 50_000}
@@ -250,9 +249,7 @@ class World:
         """The SDK's answer to the same request."""
         return heard(self.run(self.passed_on(body, headers, credentials)))
 
-    def ask(
-        self, body: bytes, headers: Mapping[str, str], credentials: Credentials = ADA
-    ) -> Heard:
+    def ask(self, body: bytes, headers: Mapping[str, str], credentials: Credentials = ADA) -> Heard:
         """The answer that a client gets."""
         return self.directly(body, headers, credentials) or self.by_sdk(body, headers, credentials)
 
@@ -271,9 +268,9 @@ class World:
         await self.mcp.pass_on(body, scope_of(headers), receive, send, credentials)
         return sent
 
-    def call(self, name: str, credentials: Credentials = ADA, **arguments: Any) -> Any:
+    def call(self, tool_name: str, credentials: Credentials = ADA, **arguments: Any) -> Any:
         """The result of a tool, called in the era of the handshake."""
-        params = {"name": name, "arguments": arguments}
+        params = {"name": tool_name, "arguments": arguments}
         answer = self.directly(request("tools/call", params), HANDSHAKE, credentials)
         assert answer is not None
         return answer.result

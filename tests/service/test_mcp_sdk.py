@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +11,6 @@ import pytest
 from tests.service.mcp_world import (
     ADA,
     AGENT,
-    DEAD,
     HANDSHAKE,
     MODERN,
     NOBODY,
@@ -42,7 +40,10 @@ HELLO = {
 }
 
 CALLS = (
-    {"name": "notes_echo", "arguments": {"text": 'é"\\\n\u2028</x>', "value": {"a": [None, 1.5]}}},
+    {
+        "name": "notes_echo",
+        "arguments": {"text": 'é"\\\n\u2028</x>', "value": {"a": [None, 1.5], "b": None}},
+    },
     {"name": "notes.echo", "arguments": {}},
     {"name": "notes_echo", "arguments": None},
     {"name": "notes_echo"},
@@ -114,18 +115,14 @@ def test_ordinary_requests_of_the_modern_version(world: World) -> None:
         assert agree(world, body, modern_headers("tools/call", str(params["name"])))
 
 
-@pytest.mark.parametrize("credentials", [NOBODY, AGENT, STALE, UNFENCED], ids=repr)
-def test_whoever_asks(world: World, credentials: Any) -> None:
+@pytest.mark.parametrize("credentials", [NOBODY, AGENT], ids=["nobody", "agent"])
+def test_a_caller_without_a_seat(world: World, credentials: Any) -> None:
     assert agree(world, request("tools/list"), HANDSHAKE, credentials)
-    for name in ("list_agents", "notes_hidden" if credentials.bearer else "list_agents"):
-        assert agree(world, request("tools/call", {"name": name}), HANDSHAKE, credentials)
+    assert agree(world, request("tools/call", {"name": "list_agents"}), HANDSHAKE, credentials)
 
 
-@pytest.mark.parametrize("credentials", [STALE, UNFENCED, DEAD], ids=repr)
-def test_a_writing_call_that_is_not_let_in(world: World, credentials: Any) -> None:
-    if credentials is DEAD:  # the SDK is not asked: `verify` refuses before
-        assert world.call("notes_write", DEAD, name="a")["isError"]
-        return
+@pytest.mark.parametrize("credentials", [STALE, UNFENCED], ids=["stale", "none"])
+def test_a_writing_call_without_the_current_generation(world: World, credentials: Any) -> None:
     params = {"name": "notes_write", "arguments": {"name": "a"}}
     assert agree(world, request("tools/call", params), HANDSHAKE, credentials)
 
@@ -235,7 +232,9 @@ def test_a_request_with_any_header_bent(world: World, base: int) -> None:
         b'{"jsonrpc":"2.0","id":1,"method":"no/such"}',
     ],
 )
-@pytest.mark.parametrize("headers", [HANDSHAKE, modern_headers("ping")], ids=["handshake", "modern"])
+@pytest.mark.parametrize(
+    "headers", [HANDSHAKE, modern_headers("ping")], ids=["handshake", "modern"]
+)
 def test_what_is_not_a_request_of_ours_is_left_to_the_sdk(
     world: World, body: bytes, headers: dict[str, str]
 ) -> None:

@@ -23,6 +23,9 @@ import psycopg
 from psycopg import sql
 
 
+_PREFIX = "steadmesh-tests-"
+
+
 class PostgresNotStarted(Exception):
     """The test server could not be started; the text says why."""
 
@@ -33,9 +36,11 @@ class TestRun:
     __test__ = False  # not a test case, in spite of its name
 
     def __init__(self) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix="steadmesh-tests-"))
-        self._alive: int | None = os.open(self.folder / "alive", os.O_RDWR | os.O_CREAT, 0o600)
+        _remove_folders_of_killed_runs()
+        hidden = Path(tempfile.mkdtemp(prefix=f".{_PREFIX}"))
+        self._alive: int | None = os.open(hidden / "alive", os.O_RDWR | os.O_CREAT, 0o600)
         fcntl.flock(self._alive, fcntl.LOCK_EX)
+        self.folder = hidden.rename(hidden.with_name(hidden.name[1:]))  # never seen unlocked
 
     def end(self) -> None:
         """Let the guard stop the server, wait for it, and remove the folder. Twice does no harm."""
@@ -110,6 +115,23 @@ def _start(run_dir: Path) -> str:
         raise PostgresNotStarted(answer["error"])
     process.returncode = 0  # it outlives this worker on purpose
     return f"postgresql://postgres@127.0.0.1:{answer['port']}/postgres"
+
+
+def _remove_folders_of_killed_runs() -> None:
+    """A killed run whose server was never started has no guard that would do it."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        try:
+            descriptor = os.open(folder / "alive", os.O_RDWR)
+        except OSError:  # being removed, or somebody else's
+            continue
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if not (folder / "guard").exists():
+                shutil.rmtree(folder, ignore_errors=True)
+        except BlockingIOError:
+            pass
+        finally:
+            os.close(descriptor)
 
 
 @contextmanager

@@ -137,7 +137,8 @@ class Request:
         self._streams = streams
         self._silence = silence
         self._cancellation = cancellation
-        self._repeatable = method not in WRITING_METHODS or "Idempotency-Key" in headers
+        keyed = any(name.lower() == "idempotency-key" for name in headers)
+        self._repeatable = keyed or method not in WRITING_METHODS
 
     def attempt(self, endpoint: Endpoint) -> Answer | Stream | Failure:
         """Once, at one address. Raises Cancelled, and ValueError for what cannot be sent."""

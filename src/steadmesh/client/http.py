@@ -226,8 +226,9 @@ def _headers(
         headers["Content-Type"] = "application/json"
     if keyed and method in WRITING_METHODS:
         headers["Idempotency-Key"] = new_idempotency_key()
-    headers.update(given)
-    return headers
+    # Names differ in case only to us: the service refuses a header that comes twice.
+    own = {name.lower() for name in given}
+    return {name: value for name, value in headers.items() if name.lower() not in own} | dict(given)
 
 
 def _encoded(body: object | None) -> bytes | None:

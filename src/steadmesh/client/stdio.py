@@ -89,6 +89,7 @@ def read_lines(descriptor: int, wake: Wake) -> Iterator[bytes | TooLong]:
             break
         *lines, rest = data.split(b"\n")
         for line in lines:
+            overlong = overlong or len(buffer) + len(line) > LINE_LIMIT
             yield TooLong() if overlong else bytes(buffer + line)
             buffer.clear()
             overlong = False

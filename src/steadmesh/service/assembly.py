@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from steadmesh.kernel import outbox
-from steadmesh.kernel.clock import Clock
+from steadmesh.kernel.clock import SECOND, Clock, Instant
 from steadmesh.kernel.config import Config, is_loopback
-from steadmesh.kernel.database import Database, open_database
+from steadmesh.kernel.database import Database, Transaction, open_database
 from steadmesh.kernel.database.migrations import is_newer, migrate
 from steadmesh.kernel.datadir import DataDirectory
 from steadmesh.kernel.jobs import Job, JobContext, JobRunner
@@ -29,7 +29,6 @@ from steadmesh.seats import (
     organisation,
     turns,
 )
-from steadmesh.service.counting import counting
 from steadmesh.service.health import Health
 from steadmesh.service.http import HttpService, family_of
 from steadmesh.service.mcp import McpService
@@ -133,7 +132,7 @@ def _put_together(
         clock=clock,
         cursors=Cursors(purpose_key(secret, "cursors")),
         signals=signals,
-        count=counting(metrics),
+        count=metrics.count,
     )
     runner = Runner(catalogue, database, services, audit)
     mcp = McpService(runner, family_of=family_of)
@@ -147,7 +146,7 @@ def _put_together(
         jobs.stir(gathered)
 
     database.on_wake(wake)
-    _measure(metrics, database)
+    _measure(metrics, database, clock)
     hosts = (*config.allowed_hosts, *_own_name(config.host))
     wall = Wall(hosts=hosts, origins=config.allowed_origins, secret=config.http_secret)
     app = HttpService(
@@ -184,20 +183,32 @@ def _own_name(host: str) -> tuple[str, ...]:
     return (f"[{host}]" if ":" in host else host,)
 
 
-def _measure(metrics: Metrics, database: Database) -> None:
+def _measure(metrics: Metrics, database: Database, clock: Clock) -> None:
     """Gauges, and what the writer tells of its batches."""
-
-    def observed(size: int, seconds: float) -> None:
-        metrics.write_batch_size.observe(size)
-        metrics.write_seconds.observe(seconds)
-
-    database.batch_observed = observed
+    database.batch_observed = metrics.write_observed
 
     def seats() -> Iterable[Reading]:
         rows = database.read_blocking(identity.counts_by_state)
         return [((row["organisation"], row["state"]), row["seats"]) for row in rows]
 
+    def oldest() -> Iterable[Reading]:
+        age = database.read_blocking(lambda tx: _oldest_pending(tx, clock.now()))
+        return [((), age)]
+
     metrics.observe("seats", "Seats by state.", seats, labels=("organization", "state"))
+    metrics.observe(
+        "inbox_oldest_pending_seconds", "Age of the oldest message that waits for a turn.", oldest
+    )
+
+
+def _oldest_pending(tx: Transaction, now: Instant) -> float:
+    waiting = [
+        counts.oldest
+        for row in organisation.organisations(tx)
+        for counts in messages.inbox_counts(tx, row["id"]).values()
+        if counts.oldest is not None
+    ]
+    return max(0, now - min(waiting)) / SECOND if waiting else 0.0
 
 
 class _SchemaWatch:

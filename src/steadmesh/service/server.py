@@ -19,7 +19,7 @@ import uvicorn
 
 from steadmesh import __version__
 from steadmesh.kernel import log as logs
-from steadmesh.kernel.clock import Clock, SystemClock
+from steadmesh.kernel.clock import SystemClock
 from steadmesh.kernel.config import Config
 from steadmesh.kernel.database import DatabaseProblem
 from steadmesh.kernel.datadir import Address, DataDirectory, DataDirectoryError, process_start
@@ -30,6 +30,8 @@ log = logging.getLogger(__name__)
 
 KEEP_ALIVE_SECONDS = 61  # longer than proxies keep theirs
 GRACE_SECONDS = 30
+TICKS_PER_SECOND = 10  # as uvicorn counts
+STREAM_GRACE_SECONDS = 1.0
 BACKLOG = 1024
 
 
@@ -43,6 +45,7 @@ class Listener(uvicorn.Server):
     def __init__(self, service: Service, *, ready: Callable[[], None]) -> None:
         self._service = service
         self._ready = ready
+        self._ending = asyncio.Event()
         super().__init__(
             uvicorn.Config(
                 service.app,
@@ -64,9 +67,29 @@ class Listener(uvicorn.Server):
         await super().startup(sockets)
         self._ready()
 
+    async def main_loop(self) -> None:
+        """uvicorn's own looks ten times a second whether it should end; this one is told."""
+        tick = 0
+        while not await self.on_tick(tick):
+            tick += TICKS_PER_SECOND
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._ending.wait(), 1.0)
+
+    def end(self) -> None:
+        """Begin to end."""
+        self.should_exit = True
+        self._ending.set()
+
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._service.signals.stir_all()
+        cutting = asyncio.create_task(self._cut_streams())
         await super().shutdown(sockets)
+        cutting.cancel()
+
+    async def _cut_streams(self) -> None:
+        """Streams of MCP end with what serves them; calls are given the time to come first."""
+        await asyncio.sleep(STREAM_GRACE_SECONDS)
+        await self._service.mcp.close()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -105,7 +128,7 @@ def _serve_held(config: Config, data: DataDirectory) -> int:
             log.warning(warning)
             print(f"steadmesh: {warning}", file=sys.stderr)
         with listening(config, data) as place:
-            running = Running(config, data, place, SystemClock())
+            running = Running(build(config, SystemClock(), data=data), data, place)
             _collect_rarely()
             print(f"the log is {data.log_file}", file=sys.stderr)
             running.run(announce=lambda: print(f"listening on {place.url}", file=sys.stderr))
@@ -143,13 +166,16 @@ def listening(config: Config, data: DataDirectory) -> Iterator[Place]:
         tcp.close()
         unix.close()
         path.unlink(missing_ok=True)
+        if path.parent != data.path:
+            with contextlib.suppress(OSError):  # somebody put something there: it stays
+                path.parent.rmdir()
 
 
 class Running:
     """A service that listens, from the first request to the last."""
 
-    def __init__(self, config: Config, data: DataDirectory, place: Place, clock: Clock) -> None:
-        self.service = build(config, clock, data=data)
+    def __init__(self, service: Service, data: DataDirectory, place: Place) -> None:
+        self.service = service
         self._data = data
         self._place = place
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -201,7 +227,7 @@ class Running:
 
     def _end(self) -> None:
         if self._listener is not None:
-            self._listener.should_exit = True
+            self._listener.end()
 
     def _address(self) -> Address:
         pid = os.getpid()

@@ -1,11 +1,7 @@
-# RESTORE ME: at 02:56 the messages helper overwrote this file by accident, in the second in which you
-# created it. This is a guess at your version from the names you exported (Entry, Follow, Followed,
-# stream); please put yours back. The terminal channel only needs: entries with positions, the position
-# from Last-Event-ID (nothing without one), topics, and Credentials.path filled for authenticate.
-"""Streams: what a caller follows by position, as server-sent events.
+"""The declaration of a stream: an endpoint that is followed, by position, as server-sent events.
 
-A stream is an endpoint that is called again and again: each round answers the entries behind a
-position, and a hint on one of its topics starts the next round early.
+A stream is listed among a feature's endpoints. The transport calls it again and again, each time with
+the position that was reached, so every round is judged like any other call; a revoked token ends it.
 """
 
 from __future__ import annotations
@@ -14,31 +10,39 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Annotated, Any
 
-from steadmesh.kernel.database import Locks, Transaction
-from steadmesh.tools.arguments import Args, Doc
+from pydantic import Field
+
+from steadmesh.kernel.clock import Instant
+from steadmesh.kernel.database import Transaction
+from steadmesh.tools.arguments import Args, Clamped, Doc
 from steadmesh.tools.result import Result
-from steadmesh.tools.tool import Tool, endpoint
+from steadmesh.tools.tool import LocksOf, Tool, endpoint
 
 
 class Follow(Args):
-    """The arguments of a stream, besides the names in its path."""
+    """The arguments of a stream; those of its path are added by a subclass."""
 
     after: Annotated[
-        int | None, Doc("The position of the last entry that was seen (Last-Event-ID).")
+        int | None, Doc("Position of the last event received; the Last-Event-ID header.")
     ] = None
-    limit: Annotated[int, Doc("Entries of a round.")] = 100
+    limit: Annotated[int, Doc("Events of one round."), Clamped(maximum=100, default=100)] = 100
 
 
 class Entry(Result):
+    """One event: sent as `id: <position>` and `data: <JSON>`."""
+
     position: int
     data: dict[str, Any]
 
 
 class Followed(Result):
-    """One round: what is new, and where the next round goes on."""
+    """The next events, in rising order of position, and the position to go on from.
 
-    entries: list[Entry]
-    position: int
+    `after` is needed even without entries: it is what the next round is asked with.
+    """
+
+    entries: list[Entry] = Field(default_factory=list)
+    after: int
 
 
 def stream(
@@ -47,12 +51,21 @@ def stream(
     family: str,
     topics: Callable[[Any, Any], tuple[str, ...]],
     reads: bool = True,
-    locks: Callable[[Transaction, Any, Any], Locks] | None = None,
+    locks: LocksOf | None = None,
+    ready: Callable[[Transaction, Any, Any, Instant], bool] | None = None,
 ) -> Callable[[Callable[[Any, Any], Followed]], Tool]:
-    """Declare a stream, `GET /v1/events`; its handler answers one round."""
-    declare_endpoint = endpoint(route, family=family, reads=reads, waits=topics, locks=locks)
+    """Declare what is followed under its own route: `stream("GET /v1/.../events", ...)`.
+
+    The handler takes arguments derived from `Follow` and returns `Followed`; without `after` it
+    decides where a new follower begins. `topics` names those whose hints let it look again; it looks
+    by itself every second. One that marks what it hands over (`reads=False`) gives `ready`, so that
+    an idle round does not write.
+    """
 
     def declare(handler: Callable[[Any, Any], Followed]) -> Tool:
-        return replace(declare_endpoint(handler), streams=True)
+        declared = endpoint(
+            route, family=family, reads=reads, locks=locks, waits=topics, ready=ready
+        )(handler)
+        return replace(declared, streams=True)
 
     return declare

@@ -44,7 +44,9 @@ def _variable(name: str) -> str:
 
 def _file_text(path: str) -> str:
     if not os.path.isabs(path):
-        raise SecretUnreadable(f"the path {path} is not absolute; apply the organisation file again")
+        raise SecretUnreadable(
+            f"the path {path} is not absolute; apply the organisation file again"
+        )
     try:
         status = os.stat(path)
         if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_BYTES:

@@ -153,6 +153,20 @@ def lines(
     )
 
 
+def last_line(
+    tx: Transaction, *, organisation_id: str, connection: str, external_user_id: str
+) -> int:
+    row = tx.one(
+        "SELECT coalesce(max(number), 0) AS number FROM terminal_lines"
+        " WHERE organisation_id = :organisation AND connection = :connection"
+        " AND external_user_id = :user",
+        organisation=organisation_id,
+        connection=connection,
+        user=external_user_id,
+    )
+    return int(row["number"]) if row else 0
+
+
 def shown(tx: Transaction, *, organisation_id: str, connection: str, external_user_id: str) -> int:
     row = tx.one(
         "SELECT shown FROM terminal_readers WHERE organisation_id = :organisation"

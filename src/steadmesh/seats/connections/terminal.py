@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from steadmesh.kernel.clock import Instant, rfc3339
 from steadmesh.kernel.database import Locks, Transaction, exclusive
 from steadmesh.seats.connections import _store
 from steadmesh.seats.connections.ingress import OutsideEvent, accept, ingress_locks
 from steadmesh.seats.connections.people import PersonCaller
-from steadmesh.tools import Args, Call, Doc, NotBlank, Result, Size, endpoint
-from steadmesh.tools.stream import Stream
+from steadmesh.tools import (
+    Args,
+    Call,
+    Doc,
+    Entry,
+    Follow,
+    Followed,
+    NotBlank,
+    Result,
+    Size,
+    endpoint,
+    stream,
+)
 
 TEXT_BYTES = 65_536
 ID_BYTES = 200
@@ -98,6 +109,44 @@ def show(
 class FollowTerminal(Follow):
     organization: Annotated[str, Doc("Key of the organisation.")]
     connection: Annotated[str, Doc("Key of the terminal connection.")]
+
+
+def topics(caller: PersonCaller, args: FollowTerminal) -> tuple[str, ...]:
+    return (reader_topic(caller.organisation_id, caller.connection, caller.external_user_id),)
+
+
+def is_news(tx: Transaction, caller: PersonCaller, args: FollowTerminal, now: Instant) -> bool:
+    """Whether there are lines to send, or it is to be noted that some were sent."""
+    reader = _reader(caller)
+    shown = _store.shown(tx, **reader)
+    after = shown if args.after is None else args.after
+    return shown < after or bool(_store.lines(tx, after=after, limit=1, **reader))
+
+
+@stream(
+    "GET /v1/channels/{organization}/{connection}/events",
+    family="people",
+    topics=topics,
+    reads=False,
+    ready=is_news,
+)
+def follow(call: Call[PersonCaller], args: FollowTerminal) -> Followed:
+    """What your representative writes, as it comes. A stream that names no position goes on behind what any stream of yours has shown."""
+    reader = _reader(call.caller)
+    if args.after is None:
+        after = _store.shown(call.tx, **reader)
+    else:  # a client of a database that was since restored may name a position to come
+        after = min(args.after, _store.last_line(call.tx, **reader))
+        _store.note_shown(call.tx, position=after, **reader)
+    rows = _store.lines(call.tx, after=after, limit=args.limit, **reader)
+    entries = [
+        Entry(
+            position=row["number"],
+            data={"id": row["id"], "text": row["text"], "at": rfc3339(row["at"])},
+        )
+        for row in rows
+    ]
+    return Followed(entries=entries, after=entries[-1].position if entries else after)
 
 
 def _reader(caller: PersonCaller) -> dict[str, str]:

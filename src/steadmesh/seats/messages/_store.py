@@ -63,7 +63,7 @@ def continue_internal(tx: Transaction, conversation_id: str, *, seat_id: str, no
 def add_participant(tx: Transaction, conversation_id: str, seat_id: str) -> None:
     tx.run(
         "INSERT INTO participants (conversation_id, seat_id) VALUES (:conversation, :seat)"
-        " ON CONFLICT (conversation_id, seat_id) DO NOTHING",
+        " ON CONFLICT (seat_id, conversation_id) DO NOTHING",
         conversation=conversation_id,
         seat=seat_id,
     )

@@ -3,14 +3,15 @@
 import json
 
 from steadmesh.kernel.database import Transaction
+from steadmesh.seats.organisation._adapters import ADAPTERS, named_targets
 from steadmesh.seats.organisation._bundles import (
-    Document,
     absolute_secrets,
     bundle_reference,
     read_bundles,
-    read_file,
     verify_bundle,
 )
+from steadmesh.seats.organisation._compile import compile
+from steadmesh.seats.organisation._harnesses import HARNESSES
 from steadmesh.seats.organisation._manifest import allowed
 from steadmesh.seats.organisation._model import (
     Access,
@@ -20,21 +21,23 @@ from steadmesh.seats.organisation._model import (
     Execution,
     Harness,
     Instruction,
+    Manifest,
     Organisation,
     Recipient,
     Sandbox,
     Seat,
+    SeatWorkspace,
     Store,
+    Team,
 )
 from steadmesh.seats.organisation._problems import InvalidOrganisation, Problem, render
-from steadmesh.seats.organisation._references import BadReference
-from steadmesh.seats.organisation._resolve import compile
+from steadmesh.seats.organisation._reading import Document, load, read_file, read_text
 from steadmesh.seats.organisation._revisions import Change, SeatRevisions, differences
 from steadmesh.seats.organisation._store import (
     add_organisation,
     binding,
     binding_of_user,
-    bundle,
+    bundle_text,
     change_organisation,
     organisation,
     organisation_by_key,
@@ -47,11 +50,6 @@ from steadmesh.tools import Feature
 FEATURE = Feature(package="steadmesh.seats.organisation")
 
 
-def bundle_text(tx: Transaction, organisation_id: str, ref: str) -> str | None:
-    """The text of an instruction reference that is in force."""
-    return bundle(tx, organisation_id, ref)
-
-
 def connection_adapters(tx: Transaction, organisation_id: str) -> dict[str, str]:
     """The adapter of each connection, by its key."""
     row = organisation(tx, organisation_id)
@@ -60,9 +58,10 @@ def connection_adapters(tx: Transaction, organisation_id: str) -> dict[str, str]
 
 
 __all__ = [
+    "ADAPTERS",
     "FEATURE",
+    "HARNESSES",
     "Access",
-    "BadReference",
     "Binding",
     "Capability",
     "Change",
@@ -72,13 +71,16 @@ __all__ = [
     "Harness",
     "Instruction",
     "InvalidOrganisation",
+    "Manifest",
     "Organisation",
     "Problem",
     "Recipient",
     "Sandbox",
     "Seat",
     "SeatRevisions",
+    "SeatWorkspace",
     "Store",
+    "Team",
     "absolute_secrets",
     "add_organisation",
     "allowed",
@@ -90,11 +92,14 @@ __all__ = [
     "compile",
     "connection_adapters",
     "differences",
+    "load",
+    "named_targets",
     "organisation",
     "organisation_by_key",
     "organisations",
     "read_bundles",
     "read_file",
+    "read_text",
     "render",
     "replace_bindings",
     "replace_bundles",

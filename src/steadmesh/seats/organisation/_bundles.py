@@ -1,161 +1,160 @@
-"""Instruction bundles and files of secrets: the parts of the file that lie beside it."""
+"""Instruction bundles: Markdown documents referenced by place and SHA-256 digest."""
 
 from __future__ import annotations
 
-import copy
 import hashlib
+import os
+import stat
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from steadmesh.seats.organisation._model import Organisation
 from steadmesh.seats.organisation._problems import (
-    WHOLE_FILE,
     InvalidOrganisation,
     LineOf,
     Problem,
-    around,
     no_lines,
+    quoted,
 )
 from steadmesh.seats.organisation._references import (
     BadReference,
     check_relative,
     split_instruction,
 )
-from steadmesh.seats.organisation._yaml import parse
 
-LARGEST_FILE = 4 * 262_144
-"""Bytes of YAML: comments and indentation are not counted to the limit of the content."""
 LARGEST_BUNDLE = 1_048_576
+"""Bytes of one bundle. All of an organisation's travel in one request of at most 32 MiB."""
 
-
-@dataclass(frozen=True, slots=True)
-class Document:
-    """A file that could be read: its values, and where each stands."""
-
-    data: dict[str, Any]
-    lines: Mapping[str, int]
-
-    def line_of(self, path: str) -> int | None:
-        """The line of a path, or of the nearest thing around it."""
-        return next((self.lines[place] for place in around(path) if place in self.lines), 1)
-
-
-def read_file(path: Path) -> Document:
-    """Read an organisation file. Raises `InvalidOrganisation`."""
-    try:
-        raw = path.read_bytes()
-    except OSError as problem:
-        raise _unreadable(f"cannot be read: {problem.strerror}") from None
-    if len(raw) > LARGEST_FILE:
-        raise _unreadable(f"is {len(raw)} bytes large; at most {LARGEST_FILE} are read")
-    try:
-        text = raw.decode("utf-8-sig")
-    except UnicodeDecodeError as problem:
-        line = raw[: problem.start].count(b"\n") + 1
-        message = "the file is not UTF-8 text. Save it as UTF-8"
-        raise InvalidOrganisation([Problem(WHOLE_FILE, line, message)]) from None
-    parsed = parse(text)
-    if parsed.problems:
-        raise InvalidOrganisation(parsed.problems)
-    return Document(parsed.data, parsed.lines)
+_FILE = "file:"
 
 
 def bundle_reference(file: Path, *, root: Path) -> str:
-    """The reference of an instruction file below the folder of the organisation file.
+    """`file:<path below root>#sha256:<hex>` of a bundle, to be written into the file.
 
-    Raises `BadReference` if it lies elsewhere or is no text, and OSError.
+    `root` is the folder of the organisation file. Raises InvalidOrganisation, its path being
+    the file's, when the bundle cannot be used.
     """
-    content = file.read_bytes()
-    _text(content)
     try:
         relative = file.resolve().relative_to(root.resolve()).as_posix()
-    except ValueError:
-        raise BadReference(
-            f"{file} does not lie below {root}, the organisation file's folder"
-        ) from None
-    check_relative(relative)
-    return f"file:{relative}#sha256:{hashlib.sha256(content).hexdigest()}"
-
-
-def verify_bundle(ref: str, text: str) -> bool:
-    """Whether a text has the digest that its reference names."""
-    _, digest = split_instruction(ref)
-    return hashlib.sha256(text.encode()).hexdigest() == digest
+    except (ValueError, OSError, RuntimeError):
+        message = f"lies outside {root}. Bundles stand in the folder of the organisation file"
+        raise InvalidOrganisation([Problem(str(file), None, message)]) from None
+    try:
+        check_relative(relative)
+        text = _read(root, relative)
+    except (BadReference, _Unusable) as error:
+        raise InvalidOrganisation([Problem(str(file), None, str(error))]) from None
+    return f"{_FILE}{relative}#sha256:{_digest(text)}"
 
 
 def read_bundles(
-    organisation_file: Path, organisation: Organisation, *, line_of: LineOf = no_lines
+    organisation_file: Path, org: Organisation, *, line_of: LineOf = no_lines
 ) -> dict[str, str]:
-    """The text of every instruction reference. Raises `InvalidOrganisation` with all that is wrong."""
-    folder = organisation_file.resolve().parent
+    """The text of every bundle that the organisation uses, by reference, digests verified.
+
+    Raises InvalidOrganisation with a problem for each reference that cannot be followed.
+    """
     texts: dict[str, str] = {}
-    problems: list[Problem] = []
-    for ref, path in sorted(_places(organisation).items()):
+    problems = []
+    for ref, path in sorted(org.references.items()):
         try:
-            texts[ref] = _read(ref, folder)
-        except (BadReference, OSError) as problem:
-            said = problem.strerror if isinstance(problem, OSError) else str(problem)
-            where, _ = split_instruction(ref)
-            problems.append(Problem(path, line_of(path), f"the instruction {where} {said}"))
+            texts[ref] = _follow(organisation_file, ref)
+        except _Unusable as error:
+            problems.append(Problem(path, line_of(path), str(error)))
     if problems:
         raise InvalidOrganisation(problems)
     return texts
 
 
-def absolute_secrets(data: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """The document with the paths of `file:` secrets made absolute."""
-    document: dict[str, Any] = copy.deepcopy(dict(data))
-    for connection in document.get("connections", {}).values():
-        ref = connection.get("secret_ref", "")
-        if ref.startswith("file:"):
-            connection["secret_ref"] = f"file:{(folder / ref[5:]).resolve()}"
-    return document
+def verify_bundle(ref: str, text: str) -> bool:
+    """Whether the text is the one that the reference names."""
+    return split_instruction(ref)[1] == _digest(text)
 
 
-def _places(organisation: Organisation) -> dict[str, str]:
-    """Each reference, and one path of the file that brings it in."""
-    places: dict[str, str] = {}
-    for key, seat in organisation.seats.items():
-        for entry in seat.instructions:
-            scope, _, name = entry.scope.partition(":")
-            path = {
-                "organisation": "culture_refs",
-                "team": f"teams.{name}.instruction_refs",
-                "role": f"seats.{key}.role_ref",
-                "seat": f"seats.{key}.instruction_refs",
-            }[scope]
-            places.setdefault(entry.ref, path)
-    return places
+class _Unusable(Exception):
+    """Why a bundle cannot be used, and what to do."""
 
 
-def _read(ref: str, folder: Path) -> str:
-    where, digest = split_instruction(ref)
-    if not where.startswith("file:"):
-        raise BadReference("cannot be fetched by this version. Use a file: reference")
-    file = (folder / where.removeprefix("file:")).resolve()
-    if not file.is_relative_to(folder):
-        raise BadReference("leads out of the organisation file's folder. Move it inside")
-    if file.stat().st_size > LARGEST_BUNDLE:
-        raise BadReference(f"is larger than {LARGEST_BUNDLE} bytes. Shorten it")
-    content = file.read_bytes()
-    text = _text(content)
-    found = hashlib.sha256(content).hexdigest()
-    if found != digest:
-        raise BadReference(
-            f"has the sha256 {found[:12]}…, not {digest[:12]}… as the reference says. If the change "
-            f"is meant, write what `steadmesh bundle {file.name}` prints"
+def _follow(organisation_file: Path, ref: str) -> str:
+    where, wanted = split_instruction(ref)
+    if not where.startswith(_FILE):
+        kind = where.partition(":")[0]
+        raise _Unusable(
+            f"{kind}: references are valid but cannot be read by this version. Put the document "
+            "beside the organisation file and refer to it with file:"
+        )
+    relative = where.removeprefix(_FILE)
+    text = _read(organisation_file.parent, relative)
+    found = _digest(text)
+    if found != wanted:
+        raise _Unusable(
+            f"the digest of {quoted(relative)} is {found}, the reference says {wanted}. If the "
+            f"new text is right, write what `steadmesh bundle {organisation_file.parent / relative}` "
+            "prints"
         )
     return text
 
 
-def _text(content: bytes) -> str:
+def _read(root: Path, relative: str) -> str:
+    shown = quoted(relative)
+    path = root / relative
     try:
-        return content.decode()
+        real = path.resolve(strict=True)
+        if not real.is_relative_to(root.resolve()):
+            raise _Unusable(f"{shown} leads out of the folder of the organisation file by a link")
+        content = _content(real)
+    except FileNotFoundError:
+        raise _Unusable(f"there is no file {shown}. Paths are relative to the file") from None
+    except (OSError, RuntimeError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "its path cannot be followed"
+        raise _Unusable(f"{shown} cannot be read: {reason}") from None
+    if content is None:
+        raise _Unusable(f"{shown} is not a file of at most {LARGEST_BUNDLE} bytes")
+    try:
+        text = content.decode("utf-8")
     except UnicodeDecodeError:
-        raise BadReference("is not UTF-8 text. Save it as UTF-8") from None
+        raise _Unusable(f"{shown} is not UTF-8 text. Save it as UTF-8") from None
+    if "\0" in text:
+        raise _Unusable(f"{shown} holds a NUL character. Remove it")
+    return text
 
 
-def _unreadable(message: str) -> InvalidOrganisation:
-    return InvalidOrganisation([Problem(WHOLE_FILE, None, message)])
+def _content(path: Path) -> bytes | None:
+    """The bytes of a regular file of bearable size, else None."""
+    # Not blocking, or a pipe that somebody put there would be waited for.
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return None
+        content = file.read(LARGEST_BUNDLE + 1)
+    return content if len(content) <= LARGEST_BUNDLE else None
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def absolute_secrets(data: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """A copy of the file's data with the paths of `file:` secrets made absolute.
+
+    `folder` is that of the organisation file. What is malformed stays for `compile` to report.
+    """
+    connections = data.get("connections")
+    if not isinstance(connections, Mapping):
+        return dict(data)
+    root = os.path.abspath(folder)
+    return {
+        **data,
+        "connections": {key: _absolute(entry, root) for key, entry in connections.items()},
+    }
+
+
+def _absolute(connection: Any, root: str) -> Any:
+    if not isinstance(connection, Mapping):
+        return connection
+    ref = connection.get("secret_ref")
+    if not isinstance(ref, str) or not ref.startswith(_FILE) or not ref.removeprefix(_FILE):
+        return connection
+    path = os.path.normpath(os.path.join(root, ref.removeprefix(_FILE)))
+    return {**connection, "secret_ref": _FILE + path}

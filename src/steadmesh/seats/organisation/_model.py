@@ -1,19 +1,30 @@
-"""An organisation as it is in force: templates written out, teams expanded, rights computed."""
+"""The resolved organisation: what the platform stores and works with."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-from steadmesh.seats.organisation._adapters import Kind
+from steadmesh.seats.organisation._declared import (
+    GithubAccess,
+    ModelService,
+    ModelUse,
+    NetworkRule,
+    SharedWorkspace,
+    WorkPublication,
+)
 
 Texts = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Instruction:
-    """One entry of a seat's instruction list. `scope`: organisation, team:<key>, role or seat."""
+    """One instruction bundle of a seat.
+
+    `scope` says where it comes from: `organisation`, `team:<key>`, `role` or `seat`; `order`
+    counts from 1.
+    """
 
     ref: str
     scope: str
@@ -21,19 +32,50 @@ class Instruction:
 
 
 @dataclass(frozen=True, slots=True)
+class Capability:
+    """What a seat may do with one resource.
+
+    An operation without an entry in `targets` is not restricted. `sources` say where it comes
+    from, such as `grant:<key>`.
+    """
+
+    resource: str
+    operations: Texts
+    targets: Mapping[str, Texts]
+    sources: Texts
+
+
+Manifest = tuple[Capability, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Recipient:
+    """The other end of a seat's routes.
+
+    `can_reply` is whether the one that is written to may answer in the conversation that the
+    other opened; `routes` are the names of the routes that say so.
+    """
+
+    seat: str
+    can_reply: bool
+    routes: Texts
+
+
+@dataclass(frozen=True, slots=True)
 class Harness:
-    """The agent program of a seat."""
+    """The agent program of a seat, from its harness profile. The model's API is settled."""
 
     profile: str
     adapter: str
     image_digest: str
-    model: Mapping[str, Any] | None
+    model: ModelUse | None
+    required_capabilities: Texts
     config: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """How a seat's processes are run. `idle_timeout` is in seconds."""
+    """How a seat's processes run. `idle_timeout` in seconds; amounts as they were written."""
 
     profile: str
     backend: str
@@ -50,7 +92,7 @@ class Execution:
 
 @dataclass(frozen=True, slots=True)
 class Sandbox:
-    """What must be enforced around a seat; `required_enforcement` holds what is always asked for."""
+    """What must be enforced around a seat's processes, what is always enforced included."""
 
     profile: str
     network_policy_ref: str
@@ -60,101 +102,115 @@ class Sandbox:
 
 
 @dataclass(frozen=True, slots=True)
-class Capability:
-    """The operations on one resource, the targets that some are limited to, and why they are there."""
+class SeatWorkspace:
+    """A seat's workspace and the shared ones it mounts, by name."""
 
-    resource: str
-    operations: Texts
-    targets: Mapping[str, Texts]
-    sources: Texts
-
-
-@dataclass(frozen=True, slots=True)
-class Recipient:
-    """The other end of a route, whether a reply may come back, and the routes that say so."""
-
-    seat: str
-    can_reply: bool
-    routes: Texts
+    persistent: bool
+    shared: Mapping[str, SharedWorkspace]
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """The united access profiles of a seat and its teams."""
+    """What a seat may reach beside the platform: its own and its teams' profiles united."""
 
-    binaries: Texts = ()
-    hosts: Texts = ()
-    network: tuple[Mapping[str, Any], ...] = ()
-    github: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    browser_sessions: Texts = ()
+    profiles: Texts
+    binaries: Texts
+    hosts: Texts
+    rules: tuple[NetworkRule, ...]
+    github: Mapping[str, GithubAccess]
+    browser_sessions: Texts
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """A memory store. `personal_of` is the key of the seat that owns it, None when shared."""
+
+    key: str
+    retention: str
+    personal_of: str | None
+    backing_class: str
+    capacity_mb: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Team:
+    """A team, its templates written out; `lineage` names them, base first, for display."""
+
+    key: str
+    lineage: Texts
+    instruction_refs: Texts
+    shared_memory: Mapping[str, Texts]
+    parameters: Mapping[str, Any]
+    access_profiles: Texts
+    members: Texts
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """An outside system. `model` is set for model connections, with its defaults filled in."""
+
+    key: str
+    adapter: str
+    kind: str
+    account_id: str
+    endpoint_ref: str
+    secret_ref: str
+    required: bool
+    config: Mapping[str, Any]
+    model: ModelService | None
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """One person on one communication connection, represented by one seat."""
+
+    key: str
+    connection: str
+    external_user_id: str
+    seat: str
+    timezone: str | None
+    mode: str
 
 
 @dataclass(frozen=True, slots=True)
 class Seat:
-    """A seat with everything that follows from the file."""
+    """A seat with everything resolved. Which fields make which revision: see `_revisions`."""
 
     key: str
     display_name: str
     teams: Texts
-    team_lineage: Mapping[str, Texts]
+    lineage: Mapping[str, Texts]
     role_ref: str
     instructions: tuple[Instruction, ...]
     harness: Harness
     execution: Execution
     sandbox: Sandbox
-    workspace_persistent: bool
-    shared_workspaces: Texts
+    workspace: SeatWorkspace
     personal_memory: str | None
     access: Access
     timezone: str
     bindings: Texts
-    manifest: tuple[Capability, ...]
+    manifest: Manifest
     recipients: tuple[Recipient, ...]
     senders: tuple[Recipient, ...]
     adopt_from: str | None
     config_revision: str
     policy_digest: str
 
-
-@dataclass(frozen=True, slots=True)
-class Store:
-    """A memory store."""
-
-    key: str
-    retention: str
-    personal_of: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Connection:
-    """An outside system."""
-
-    key: str
-    adapter: str
-    kind: Kind
-    account_id: str
-    endpoint_ref: str
-    secret_ref: str
-    required: bool
-    config: Mapping[str, Any]
-    model: Mapping[str, Any] | None
-
-
-@dataclass(frozen=True, slots=True)
-class Binding:
-    """A person on a communication connection, and the seat that represents her."""
-
-    key: str
-    connection: str
-    external_user_id: str
-    seat: str
-    mode: str
-    timezone: str | None
+    @property
+    def is_representative(self) -> bool:
+        """Whether the seat represents a person."""
+        return bool(self.bindings)
 
 
 @dataclass(frozen=True, slots=True)
 class Organisation:
-    """A valid file, resolved. `resolved` is itself a valid file, which compiles to the same."""
+    """A valid organisation file, resolved.
+
+    `resolved` is a file itself, its templates written out and what equals its default left out;
+    compiling it gives the same digest and revisions. `references` maps each instruction
+    reference to the path where the file names it.
+    """
 
     key: str
     display_name: str
@@ -162,8 +218,14 @@ class Organisation:
     data_retention: str
     digest: str
     resolved: dict[str, Any]
+    teams: Mapping[str, Team]
     stores: Mapping[str, Store]
     connections: Mapping[str, Connection]
     bindings: Mapping[str, Binding]
+    shared_workspaces: Mapping[str, SharedWorkspace]
+    harness_profiles: Mapping[str, Harness]
+    execution_profiles: Mapping[str, Execution]
+    sandbox_profiles: Mapping[str, Sandbox]
+    work_publication: WorkPublication | None
+    references: Mapping[str, str]
     seats: Mapping[str, Seat]
-    work_publication: Mapping[str, Any] | None

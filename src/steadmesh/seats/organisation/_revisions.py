@@ -1,60 +1,119 @@
-"""What makes a seat's two revisions.
+"""When a seat counts as changed.
 
-Configuration: instructions (the role among them), harness with model, execution, sandbox, workspace,
-zone and display name: what a running harness was started with. Policy: capabilities, routes in both
-directions, bindings, personal store and teams: what the next call is judged by. What applies live,
-egress hosts and repository lists, is in neither but for the capabilities that follow from it.
+Configuration revision: a digest of exactly what a running harness was started with. A runner
+with another one is replaced at a turn boundary.
+
+| Part | What of it |
+|---|---|
+| `display_name`, `timezone`, `role` | the seat's own, resolved |
+| `instructions` | reference and scope of each bundle, in order |
+| `harness`, `execution`, `sandbox` | all fields of the profile, but not the profile's name |
+| `workspace` | `persistent`, and each mounted shared workspace with all its fields |
+| `access` | programs, network rules, browser sessions, connections with `sandbox` delivery |
+
+Not in it: egress hosts, repository lists and permissions (they apply live), and everything of
+the policy.
+
+Policy digest: capabilities (sources included), routes out and in (names included), bindings
+(connection, user, mode), personal store, teams. It bites with the next call; when it differs,
+`apply` counts the seat's integer policy revision up by one.
+
+Fields at their default are left out of both, so that a later version with one more optional
+field moves nobody.
 """
 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, Literal
 
-from steadmesh.seats.organisation._model import Organisation, Seat
+from steadmesh.seats.organisation._declared import Declaration, as_data
+from steadmesh.seats.organisation._manifest import manifest_as_data
+from steadmesh.seats.organisation._model import (
+    Access,
+    Instruction,
+    Manifest,
+    Organisation,
+    Recipient,
+)
 from steadmesh.seats.organisation._text import canonical
 
+_SHORT = 16
+
 Kind = Literal["new", "changed", "unchanged", "retiring"]
+Revision = Literal["configuration", "policy"]
 
 
-def config_revision(seat: Seat) -> str:
-    """A digest of what a runner is started with."""
-    return _digest(
-        {
-            "display_name": seat.display_name,
-            "instructions": [asdict(entry) for entry in seat.instructions],
-            "harness": asdict(seat.harness),
-            "execution": asdict(seat.execution),
-            "sandbox": asdict(seat.sandbox),
-            "workspace": [seat.workspace_persistent, list(seat.shared_workspaces)],
-            "timezone": seat.timezone,
-            "binaries": list(seat.access.binaries),
-        }
-    )
+def digest(value: object) -> str:
+    """SHA-256 in hex of the value as canonical JSON."""
+    return hashlib.sha256(canonical(value)).hexdigest()
 
 
-def policy_digest(seat: Seat) -> str:
-    """A digest of what the seat may do."""
-    return _digest(
-        {
-            "manifest": [asdict(entry) for entry in seat.manifest],
-            "recipients": [asdict(entry) for entry in seat.recipients],
-            "senders": [asdict(entry) for entry in seat.senders],
-            "bindings": list(seat.bindings),
-            "personal_memory": seat.personal_memory,
-            "teams": list(seat.teams),
-        }
-    )
+def config_revision(
+    declaration: Declaration,
+    key: str,
+    instructions: Iterable[Instruction],
+    *,
+    access: Access,
+    timezone: str,
+) -> str:
+    """The configuration revision of a seat of a resolved declaration, 16 hex digits."""
+    seat = declaration.seats[key]
+    sandboxed = sorted(name for name, g in access.github.items() if g.delivery == "sandbox")
+    parts: dict[str, Any] = {
+        "display_name": seat.display_name or key,
+        "timezone": timezone,
+        "role": seat.role_ref,
+        "instructions": [[entry.ref, entry.scope] for entry in instructions],
+        "harness": as_data(declaration.harness_profiles[seat.harness_profile]),
+        "execution": as_data(declaration.execution_profiles[seat.execution_profile]),
+        "sandbox": as_data(declaration.sandbox_profiles[seat.sandbox_profile]),
+        "workspace": {
+            "persistent": seat.workspace.persistent,
+            "shared": {
+                name: as_data(declaration.shared_workspaces[name]) for name in seat.workspace.shared
+            },
+        },
+        "access": {
+            "binaries": access.binaries,
+            "rules": [as_data(rule) for rule in access.rules],
+            "browser_sessions": access.browser_sessions,
+            "sandbox_delivery": sandboxed,
+        },
+    }
+    return digest(parts)[:_SHORT]
 
 
-def _digest(document: dict[str, Any]) -> str:
-    return hashlib.sha256(canonical(document)).hexdigest()[:16]
+def policy_digest(
+    declaration: Declaration,
+    key: str,
+    manifest: Manifest,
+    *,
+    recipients: Iterable[Recipient],
+    senders: Iterable[Recipient],
+) -> str:
+    """The policy digest of a seat of a resolved declaration, 16 hex digits."""
+    seat = declaration.seats[key]
+    parts: dict[str, Any] = {
+        "capabilities": manifest_as_data(manifest),
+        "recipients": [[other.seat, other.can_reply, other.routes] for other in recipients],
+        "senders": [[other.seat, other.can_reply, other.routes] for other in senders],
+        "bindings": [
+            [name, binding.connection, binding.external_user_id, binding.mode]
+            for name, binding in declaration.channel_bindings.items()
+            if binding.seat == key
+        ],
+        "personal_memory": seat.personal_memory,
+        "teams": seat.teams,
+    }
+    return digest(parts)[:_SHORT]
 
 
 @dataclass(frozen=True, slots=True)
 class SeatRevisions:
-    """The revisions of a seat that is in force."""
+    """What a seat was last applied with."""
 
     config_revision: str
     policy_digest: str
@@ -62,26 +121,27 @@ class SeatRevisions:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What an apply would do to one seat, and which of its revisions would move."""
+    """What applying a file would do to one seat, and which of its revisions would move."""
 
     seat: str
     kind: Kind
-    revisions: tuple[str, ...] = ()
+    revisions: tuple[Revision, ...]
 
 
-def differences(current: dict[str, SeatRevisions], wanted: Organisation) -> tuple[Change, ...]:
-    """What applying `wanted` would change, seat by seat, sorted by key."""
-    changes = [_change(key, current.get(key), seat) for key, seat in wanted.seats.items()]
-    changes += [Change(key, "retiring") for key in current if key not in wanted.seats]
-    return tuple(sorted(changes, key=lambda change: change.seat))
-
-
-def _change(key: str, before: SeatRevisions | None, seat: Seat) -> Change:
-    if before is None:
-        return Change(key, "new")
-    moved = []
-    if before.config_revision != seat.config_revision:
-        moved.append("configuration")
-    if before.policy_digest != seat.policy_digest:
-        moved.append("policy")
-    return Change(key, "changed" if moved else "unchanged", tuple(moved))
+def differences(current: Mapping[str, SeatRevisions], wanted: Organisation) -> tuple[Change, ...]:
+    """What applying would change, seat by seat in the order of their keys."""
+    changes = []
+    for key in sorted({*current, *wanted.seats}):
+        before, after = current.get(key), wanted.seats.get(key)
+        if after is None:
+            changes.append(Change(key, "retiring", ()))
+        elif before is None:
+            changes.append(Change(key, "new", ("configuration", "policy")))
+        else:
+            moved: list[Revision] = []
+            if before.config_revision != after.config_revision:
+                moved.append("configuration")
+            if before.policy_digest != after.policy_digest:
+                moved.append("policy")
+            changes.append(Change(key, "changed" if moved else "unchanged", tuple(moved)))
+    return tuple(changes)

@@ -123,29 +123,22 @@ def _check_teams(
     for key, team in declaration.teams.items():
         path = inside("teams", key)
         _check_profile_names(path, team.access_profiles, lookup)
-        sources = [f"{path}.shared_memory"]
-        sources += [
-            f"{inside('team_templates', name)}.shared_memory"
-            for name in reversed(flat[key].team.template_lineage)
-            if name in declaration.team_templates
-        ]
+        # The line to show is that of the most derived place that names the store.
+        sources: list[tuple[str, Mapping[str, tuple[str, ...]]]] = [(path, team.shared_memory)]
+        for name in reversed(flat[key].team.template_lineage):
+            if name in declaration.team_templates:
+                template = declaration.team_templates[name]
+                sources.append((inside("team_templates", name), template.shared_memory))
         for store in flat[key].team.shared_memory:
             if store not in owners:
                 continue
-            holders = [s for s in sources if _names(declaration, s, store)]
+            source = next((s for s, stores in sources if store in stores), path)
             lookup.report.add(
                 inside(f"{path}.shared_memory", store),
                 f"contradictory ownership: the store {quoted(store)} is personal to the seat "
                 f"{owners[store]} and cannot be shared with a team",
-                at=inside(holders[0] if holders else sources[0], store),
+                at=inside(f"{source}.shared_memory", store),
             )
-
-
-def _names(declaration: Declaration, path: str, store: str) -> bool:
-    """Whether the map at `path` (of a team or a template) is the one that names the store."""
-    kind, key, _ = path.split(".")
-    record = declaration.teams[key] if kind == "teams" else declaration.team_templates[key]
-    return store in record.shared_memory
 
 
 def _check_access(declaration: Declaration, lookup: Lookup) -> None:

@@ -56,7 +56,7 @@ def replace_bundles(tx: Transaction, organisation_id: str, texts: Mapping[str, s
     )
 
 
-def bundle(tx: Transaction, organisation_id: str, ref: str) -> str | None:
+def bundle_text(tx: Transaction, organisation_id: str, ref: str) -> str | None:
     row = tx.one(
         "SELECT text FROM bundles WHERE organisation_id = :organisation AND ref = :ref",
         organisation=organisation_id,
@@ -65,7 +65,9 @@ def bundle(tx: Transaction, organisation_id: str, ref: str) -> str | None:
     return str(row["text"]) if row else None
 
 
-def replace_bindings(tx: Transaction, organisation_id: str, rows: Sequence[Mapping[str, Any]]) -> None:
+def replace_bindings(
+    tx: Transaction, organisation_id: str, rows: Sequence[Mapping[str, Any]]
+) -> None:
     tx.run(
         "DELETE FROM bindings WHERE organisation_id = :organisation", organisation=organisation_id
     )

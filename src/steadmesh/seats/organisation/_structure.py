@@ -83,7 +83,7 @@ def zone(fields: Fields, name: str, *, default: str) -> str:
     near = zones.nearest(text) if text else None
     advice = f" Did you mean {quoted(near)}?" if near else " Write one such as Europe/Paris or UTC."
     fields.wrong(name, f"{quoted(text)} is not a time zone name.{advice}")
-    return default
+    return text
 
 
 def instructions(fields: Fields, name: str) -> tuple[str, ...]:

@@ -15,6 +15,8 @@ STOP = (
     "Stop now and do not try again: a newer execution holds this seat, "
     "and nothing that you write will be accepted."
 )
+SEATS = "seats"
+"""The family whose callers are known by their bearer. A relay token is judged by the tool."""
 NAME_SHOWN = 100
 
 
@@ -50,18 +52,17 @@ class Calls:
         self._family_of = family_of
 
     async def verify(self, credentials: Credentials) -> None:
-        """Refuse a bearer that is nobody's, for requests that need no caller."""
-        family = self._family_of(credentials)
-        if credentials.bearer is not None and family in self._catalogue.families:
-            await self._runner.caller(family, credentials)
+        """Refuse a seat's token that is nobody's, for requests that need no caller."""
+        if self._family_of(credentials) == SEATS:
+            await self._runner.caller(SEATS, credentials)
 
     async def visible(self, credentials: Credentials) -> tuple[Tool, ...]:
         """The caller's tools, in the order of their declaration."""
         family = self._family_of(credentials)
-        if family not in self._catalogue.families:
-            return ()
-        caller = await self._runner.caller(family, credentials)
-        return tuple(self._catalogue.visible_to(caller, family))
+        if family != SEATS:
+            return tuple(tool for tool in self._catalogue.tools.values() if tool.family == family)
+        caller = await self._runner.caller(SEATS, credentials)
+        return tuple(self._catalogue.visible_to(caller, SEATS))
 
     async def call(
         self, name: str, arguments: Mapping[str, Any] | None, credentials: Credentials
@@ -74,7 +75,7 @@ class Calls:
         answer = await self._runner.run(called, arguments or {}, credentials)
         if answer.failure is None:
             return Called(answer.content)
-        return self._failed(called, answer.failure, answer.content, credentials)
+        return _failed(called, answer.failure, answer.content)
 
     def _find(self, name: str, credentials: Credentials) -> Tool | None:
         try:
@@ -85,17 +86,12 @@ class Calls:
         is_somebody = credentials.bearer is not None or credentials.agent_token is not None
         return None if is_somebody and found.family != self._family_of(credentials) else found
 
-    def _failed(
-        self, called: Tool, failure: Failure, content: bytes, credentials: Credentials
-    ) -> Called:
-        if failure.kind == "fenced":
-            return Called(f"{STOP} ({failure.message})", is_error=True)
-        if failure.kind == "unauthenticated" and self._needs_bearer(called, credentials):
-            raise failure
-        if getattr(failure, "ends_access", False):
-            return Called(failure.message, is_error=True)
-        return Called(content, is_error=True)
 
-    def _needs_bearer(self, called: Tool, credentials: Credentials) -> bool:
-        """Whether the refusal is the request's own, not an answer of the tool about its arguments."""
-        return credentials.bearer is not None or called.family != self._family_of(credentials)
+def _failed(called: Tool, failure: Failure, content: bytes) -> Called:
+    if failure.kind == "unauthenticated" and called.family == SEATS:
+        raise failure
+    if failure.kind == "fenced":
+        return Called(f"{STOP} ({failure.message})", is_error=True)
+    if getattr(failure, "ends_access", False):
+        return Called(failure.message, is_error=True)
+    return Called(content, is_error=True)

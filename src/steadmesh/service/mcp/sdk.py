@@ -60,7 +60,7 @@ class Sdk:
             await self._running
 
     async def close(self) -> None:
-        """Ends the manager's task."""
+        """Ends the manager's task, and cuts off what it still serves. Twice does no harm."""
         self._stopping.set()
         if self._running is not None:
             await self._running

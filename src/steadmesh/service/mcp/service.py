@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from starlette.types import Message as AsgiMessage
 from starlette.types import Receive, Scope, Send
 
+from steadmesh.kernel.errors import Unavailable
 from steadmesh.service.mcp import results
 from steadmesh.service.mcp.calls import Calls, UnknownName
 from steadmesh.service.mcp.listing import Listing
@@ -22,8 +23,12 @@ from steadmesh.tools.run import Runner
 if TYPE_CHECKING:
     from steadmesh.service.mcp.sdk import Sdk
 
-BUDGETS = MappingProxyType({"seats": 65_536})
+BUDGETS = MappingProxyType({"seats": 49_152})
 """Bytes of a family's list up to which it carries the schemas of results."""
+
+
+class Stopping(Unavailable):
+    """The service is stopping. Try again in a moment; another one may have taken its place."""
 
 
 class McpService:
@@ -40,6 +45,7 @@ class McpService:
         self._calls = Calls(runner, family_of)
         self.listing = Listing(runner.catalogue, budgets)
         self._loading: asyncio.Task[Sdk] | None = None
+        self._closed = False
 
     async def answer(self, body: bytes, scope: Scope, credentials: Credentials) -> Reply | None:
         """The answer to a request whose source and credentials' form were checked, or nothing if it
@@ -77,8 +83,8 @@ class McpService:
 
     async def close(self) -> None:
         """End what was started for the SDK. Requests that it still answers are cut off."""
-        if self._loading is not None:
-            sdk = await self._loading
+        self._closed = True
+        if self._loading is not None and (sdk := await _loaded(self._loading)) is not None:
             await sdk.close()
 
     async def _call(self, message: Message, credentials: Credentials) -> Reply:
@@ -97,7 +103,9 @@ class McpService:
 
     async def _sdk(self) -> Sdk:
         """The SDK's part, loaded when it is first needed: it takes a good part of a second."""
-        if self._loading is None or (self._loading.done() and self._loading.exception()):
+        if self._closed:
+            raise Stopping()
+        if self._loading is None or _has_failed(self._loading):
             self._loading = asyncio.create_task(self._load())
         return await asyncio.shield(self._loading)
 
@@ -106,6 +114,16 @@ class McpService:
         sdk = sdk_class(self._calls, self.listing)
         await sdk.start()
         return sdk
+
+
+def _has_failed(loading: asyncio.Task[Sdk]) -> bool:
+    return loading.done() and (loading.cancelled() or loading.exception() is not None)
+
+
+async def _loaded(loading: asyncio.Task[Sdk]) -> Sdk | None:
+    """What was loaded, as soon as that is over; nothing if it failed."""
+    await asyncio.wait((loading,))
+    return None if _has_failed(loading) else loading.result()
 
 
 def _import_sdk() -> type[Sdk]:

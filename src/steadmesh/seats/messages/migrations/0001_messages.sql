@@ -13,12 +13,12 @@ CREATE TABLE conversations (
 ) CLUSTERED;
 CREATE INDEX conversations_human ON conversations (organisation_id, binding) WHERE kind = 'human';
 
+-- Asked by seat only: whether it takes part in a conversation, and in which it does.
 CREATE TABLE participants (
-    conversation_id KEYTEXT NOT NULL,
     seat_id KEYTEXT NOT NULL,
-    PRIMARY KEY (conversation_id, seat_id)
+    conversation_id KEYTEXT NOT NULL,
+    PRIMARY KEY (seat_id, conversation_id)
 ) CLUSTERED;
-CREATE INDEX participants_seat ON participants (seat_id, conversation_id);
 
 -- `number` is drawn under the recipient's inbox lock, so its order is queue order. A message to a
 -- seat has a delivery of the same number; a reply to a person has a row of `channel_outbox` instead.
@@ -63,7 +63,6 @@ CREATE TABLE deliveries (
 );
 CREATE INDEX deliveries_inbox ON deliveries (seat_id, state, number) WHERE open = 1;
 CREATE INDEX deliveries_order ON deliveries (seat_id, conversation_id, number) WHERE open = 1;
-CREATE INDEX deliveries_message ON deliveries (message_id);
 CREATE INDEX deliveries_carried ON deliveries (carried_by) WHERE carried_by IS NOT NULL;
 CREATE INDEX deliveries_dead ON deliveries (seat_id, number) WHERE state = 'dead';
 CREATE INDEX deliveries_expiry ON deliveries (lease_expires_at) WHERE state = 'leased';
