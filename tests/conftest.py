@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,8 +10,11 @@ from typing import Any
 
 import pytest
 
+from steadmesh.kernel.clock import TurnedClock
 from steadmesh.kernel.database import Database, open_database
-
+from steadmesh.kernel.database.migrations import migrate
+from steadmesh.service.assembly import FAMILIES, FEATURES
+from steadmesh.tools import Catalogue
 from tests.support.postgres import (
     TestRun,
     clone_database,
@@ -79,5 +83,49 @@ def place(engine: str, request: pytest.FixtureRequest, tmp_path: Path) -> str:
 def database(place: str) -> Iterator[Database]:
     """An empty database, on each engine in turn."""
     opened = open_database(place)
+    yield opened
+    opened.close()
+
+
+def _migrate(place: str | Path) -> None:
+    """The whole product's schema, once for all the tests of a process."""
+    packages = Catalogue(FAMILIES, FEATURES).packages
+    database = open_database(place)
+    migrate(database, packages, TurnedClock())
+    database.close()
+
+
+@pytest.fixture(scope="session")
+def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A SQLite file with the product's schema, to be copied."""
+    file = tmp_path_factory.mktemp("migrated") / "steadmesh.db"
+    _migrate(file)
+    return file
+
+
+@pytest.fixture(scope="session")
+def migrated_template(postgres: str) -> str:
+    """A PostgreSQL database with the product's schema, to be cloned."""
+    make_template(postgres, "migrated", _migrate)
+    return "migrated"
+
+
+@pytest.fixture
+def migrated_url(postgres: str, migrated_template: str) -> Iterator[str]:
+    """URL of a database of the test's own on PostgreSQL, with the product's schema."""
+    name = f"test_{uuid.uuid4().hex}"
+    yield clone_database(postgres, migrated_template, name)
+    drop_database(postgres, name)
+
+
+@pytest.fixture
+def product(engine: str, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
+    """A database with the product's schema, on each engine in turn."""
+    if engine == "sqlite":
+        file = tmp_path / "steadmesh.db"
+        shutil.copy(request.getfixturevalue("migrated_file"), file)
+        opened = open_database(file)
+    else:
+        opened = open_database(request.getfixturevalue("migrated_url"))
     yield opened
     opened.close()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -28,6 +30,33 @@ def service(platform: Platform) -> Iterator[Double]:
 
 
 @pytest.fixture
+def local_service(platform: Platform) -> Iterator[Double]:
+    """The service on a Unix socket, for tests that stop it and start another in its place.
+
+    Its port could be somebody else's by then. The path is short, as the system limits it.
+    """
+    with (
+        tempfile.TemporaryDirectory(prefix="sm-", dir="/tmp") as folder,
+        Double(platform, unix=Path(folder) / "s") as double,
+    ):
+        yield double
+
+
+@pytest.fixture
+def local_seat(tmp_path: Path, local_service: Double) -> SeatFiles:
+    """The run folder and environment of a seat of that service."""
+    return SeatFiles(tmp_path, local_service.url, token=TOKEN, generation=GENERATION)
+
+
+@pytest.fixture
 def seat(tmp_path: Path, service: Double) -> SeatFiles:
     """The run folder and environment of a seat of that service."""
     return SeatFiles(tmp_path, service.url, token=TOKEN, generation=GENERATION)
+
+
+@pytest.fixture
+def closed() -> Iterator[str]:
+    """An address that refuses connections and that no other test can get meanwhile."""
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        yield f"http://127.0.0.1:{bound.getsockname()[1]}"

@@ -100,6 +100,8 @@ class Double:
     def stop(self) -> None:
         """Stop listening and break every connection, as a killed service does."""
         _shut(self._listener)
+        if self.unix is not None:
+            self.unix.unlink(missing_ok=True)
         with self._news:
             connections = list(self._open)
         for connection in connections:

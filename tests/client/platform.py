@@ -46,7 +46,9 @@ class Platform:
             return answer(200, {"content": {"now": "noon", "arguments": arguments}})
         if name == "messages.send":
             if asked.headers.get("x-steadmesh-generation") != GENERATION:
-                return answer(409, {"code": "fenced", "message": "The generation is stale."})
+                return answer(
+                    409, {"code": "fenced", "message": "Stop now: the generation is stale."}
+                )
             return answer(200, {"content": {"message_id": "m1"}})
         if name == "fail":
             return answer(200, {"content": {"error": "invalid", "message": "no"}, "is_error": True})
@@ -86,7 +88,7 @@ class Platform:
         elif name == "page":
             return b"HTTP/1.0 200 OK\r\nContent-Type: text/html\r\n\r\n<html>"
         elif name == "fenced":
-            return answer(409, {"code": "fenced", "message": "The generation is stale."})
+            return answer(409, {"code": "fenced", "message": "Stop now: the generation is stale."})
         elif name == "pretty":
             fields = {"jsonrpc": "2.0", "id": message["id"], "result": {"content": []}}
             body = json.dumps(fields, indent=2).encode()

@@ -1,63 +1,24 @@
-"""The HTTP client: addresses, ways a body comes, retries, limits."""
+"""The HTTP client: addresses, ways a body comes, what is refused."""
 
 from __future__ import annotations
 
-import itertools
 import signal
 import socket
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 
 import pytest
 
 from steadmesh.client import exchange
-from steadmesh.client.cancellation import Cancellation, Cancelled
 from steadmesh.client.http import (
-    Answer,
     BadAddress,
-    Refused,
     Service,
-    Stream,
     Unreachable,
     percent_encoded,
 )
-from tests.client.double import LIMIT, Asked, Bytes, Double, Reset, answer, event_stream, raw
-
-Reply = bytes | Bytes | Reset
-
-
-class Clock:
-    """Time that passes only when somebody waits; the waits are kept."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-        self.waits: list[float] = []
-
-    def pause(self, seconds: float) -> None:
-        self.waits.append(seconds)
-        self.now += seconds
-
-    def __call__(self) -> float:
-        return self.now
-
-
-def client(*addresses: str, clock: Clock | None = None) -> Service:
-    clock = clock or Clock()
-    return Service(addresses, pause=clock.pause, clock=clock)
-
-
-def replies(*script: Reply) -> Double:
-    """A double that gives these answers in turn, the last one for ever."""
-    turns = itertools.chain(script, itertools.repeat(script[-1]))
-    return Double(lambda asked: next(turns))
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+from tests.client.double import LIMIT, Asked, Bytes, Double, answer, raw
+from tests.client.scripted import client, replies
 
 
 def test_a_request_has_its_method_path_headers_and_json_body() -> None:
@@ -198,111 +159,6 @@ def test_an_answer_before_the_body_was_read_is_heard() -> None:
     thread.join(LIMIT)
 
 
-def test_a_reset_and_a_503_are_retried_under_one_key() -> None:
-    with replies(Reset(), answer(503), raw(200, b"ok")) as double:
-        assert client(double.url).request("POST", "/x", body={}).body == b"ok"
-        first, *others = double.keys("/x")
-    assert others == [first, first]
-
-
-def test_an_answer_that_breaks_off_is_retried() -> None:
-    cut = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhel"
-    with replies(cut, raw(200, b"hello")) as double:
-        assert client(double.url).request("GET", "/").body == b"hello"
-
-
-def test_another_request_has_another_key_and_a_reading_one_has_none() -> None:
-    with replies(answer(200)) as double:
-        service = client(double.url)
-        service.request("PUT", "/x")
-        service.request("POST", "/x")
-        service.request("GET", "/x")
-    keys = [asked.headers.get("idempotency-key") for asked in double.asked]
-    assert keys[0] != keys[1]
-    assert keys[2] is None
-
-
-def test_a_key_and_a_header_of_the_caller_replace_ours() -> None:
-    with replies(answer(200)) as double:
-        client(double.url).request(
-            "POST", "/x", headers={"idempotency-key": "mine", "accept": "*/*"}
-        )
-    assert double.keys("/x") == ["mine"]
-    assert double.asked[0].headers["accept"] == "*/*"
-
-
-def test_a_write_without_a_key_is_not_sent_twice() -> None:
-    with replies(Reset()) as double:
-        with pytest.raises(Unreachable):
-            client(double.url).request("POST", "/x", body={}, idempotent_key=False)
-        assert len(double.asked) == 1
-
-
-def test_a_write_without_a_key_waits_for_a_service_that_refuses_connections() -> None:
-    clock = Clock()
-    with pytest.raises(Unreachable):
-        client(f"http://127.0.0.1:{free_port()}", clock=clock).request(
-            "POST", "/x", idempotent_key=False
-        )
-    assert sum(clock.waits) == pytest.approx(10.0)
-
-
-def test_retries_end_in_time_with_growing_pauses() -> None:
-    clock = Clock()
-    url = f"http://127.0.0.1:{free_port()}"
-    with pytest.raises(Unreachable) as caught:
-        client(url, clock=clock).request("GET", "/")
-    assert str(caught.value) == f"no answer from {url} after trying for 10 s: connection refused"
-    assert sum(clock.waits) == pytest.approx(10.0)
-    assert clock.waits[0] <= 0.05
-    assert max(clock.waits) <= 1.0
-
-
-def test_no_retries_means_every_address_once() -> None:
-    clock = Clock()
-    with replies(Reset()) as first, replies(Reset()) as second:
-        with pytest.raises(Unreachable):
-            client(first.url, second.url, clock=clock).request("GET", "/", retry_for=0)
-        assert (len(first.asked), len(second.asked)) == (1, 1)
-    assert clock.waits == []
-
-
-def test_a_503_at_the_end_is_the_answer() -> None:
-    with replies(answer(503, {"code": "unavailable"})) as double:
-        found = client(double.url, f"http://127.0.0.1:{free_port()}").request("GET", "/")
-    assert found.status == 503
-    assert found.json() == {"code": "unavailable"}
-
-
-def test_a_503_may_ask_for_a_longer_pause() -> None:
-    clock = Clock()
-    with replies(answer(503, Retry_After="2"), answer(200)) as double:
-        client(double.url, clock=clock).request("GET", "/")
-    assert clock.waits == [2.0]
-
-
-def test_the_address_that_answered_is_asked_first_the_next_time() -> None:
-    with replies(Reset()) as dead, replies(answer(200)) as live:
-        service = client(dead.url, live.url)
-        service.request("GET", "/")
-        service.request("GET", "/")
-        assert (len(dead.asked), len(live.asked)) == (1, 2)
-
-
-def test_an_answer_that_does_not_come_in_time_is_not_asked_for_again() -> None:
-    silent = threading.Event()
-
-    def never(asked: Asked) -> bytes:
-        silent.wait(LIMIT)
-        return answer(200)
-
-    with Double(never) as double:
-        with pytest.raises(Unreachable, match=r"did not answer within 0\.05 s"):
-            client(double.url).request("GET", "/", timeout=0.05)
-        assert len(double.asked) == 1
-        silent.set()
-
-
 def test_x10_a_signal_while_reading_is_no_failure() -> None:
     """X10: the read goes on after the handler."""
     seen = threading.Event()
@@ -321,119 +177,6 @@ def test_x10_a_signal_while_reading_is_no_failure() -> None:
             assert client(double.url).request("GET", "/", retry_for=0).body == b"ok"
     finally:
         signal.signal(signal.SIGUSR1, before)
-
-
-def test_a_request_can_be_cancelled_while_it_waits_for_its_answer() -> None:
-    cancellation = Cancellation()
-
-    def cancel(asked: Asked) -> Iterator[bytes]:
-        cancellation.cancel()
-        yield b"HTTP/1.1 200 OK\r\n"
-        double.hung_up.wait(LIMIT)
-
-    with Double(cancel) as double, pytest.raises(Cancelled):
-        client(double.url).exchange("GET", "/", cancellation=cancellation)
-    assert len(double.asked) == 1
-
-
-def test_a_cancellation_ends_the_retries() -> None:
-    cancellation = Cancellation()
-    url = f"http://127.0.0.1:{free_port()}"
-    timer = threading.Timer(0.01, cancellation.cancel)
-    timer.start()
-    with pytest.raises(Cancelled):
-        client(url).exchange("GET", "/", retry_for=LIMIT, cancellation=cancellation)
-    timer.join()
-
-
-def test_a_stream_gives_its_lines_as_they_come() -> None:
-    heard = threading.Event()
-
-    def lines(asked: Asked) -> Bytes:
-        def pieces() -> Iterator[bytes]:
-            yield b"data: 1\r\n\r\nda"
-            assert heard.wait(LIMIT)
-            yield b"ta: 2\n\n"
-
-        return event_stream(pieces())
-
-    with Double(lines) as double, client(double.url).stream("/v1/events") as stream:
-        assert next(stream) == b"data: 1"
-        assert next(stream) == b""
-        heard.set()
-        assert list(stream) == [b"data: 2", b""]
-    assert double.asked[0].headers["accept"] == "text/event-stream"
-
-
-def test_a_stream_that_breaks_says_so() -> None:
-    def broken(asked: Asked) -> Bytes:
-        head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked"
-        return [head + b"\r\n\r\n", b"9\r\ndata: 1\n\n\r\n"]
-
-    with Double(broken) as double, client(double.url).stream("/") as stream:
-        assert next(stream) == b"data: 1"
-        assert next(stream) == b""
-        with pytest.raises(Unreachable, match="the stream broke"):
-            next(stream)
-
-
-def test_a_silent_stream_ends_at_the_limit_of_silence() -> None:
-    def silent(asked: Asked) -> Bytes:
-        def pieces() -> Iterator[bytes]:
-            yield b": here\n"
-            double.hung_up.wait(LIMIT)
-
-        return event_stream(pieces())
-
-    with Double(silent) as double:
-        with client(double.url).stream("/", timeout=0.05) as stream:
-            assert next(stream) == b": here"
-            with pytest.raises(Unreachable, match="timed out"):
-                next(stream)
-        double.hung_up.set()
-
-
-def test_a_stream_that_is_refused_carries_the_answer() -> None:
-    with (
-        replies(answer(401, {"code": "unauthenticated"})) as double,
-        pytest.raises(Refused) as caught,
-    ):
-        client(double.url).stream("/")
-    assert caught.value.answer.status == 401
-
-
-def test_closing_a_stream_from_another_thread_wakes_its_reader() -> None:
-    def one_line(asked: Asked) -> Bytes:
-        def pieces() -> Iterator[bytes]:
-            yield b": here\n"
-            double.hung_up.wait(LIMIT)
-
-        return event_stream(pieces())
-
-    with Double(one_line) as double:
-        stream = client(double.url).stream("/")
-        next(stream)
-        ended = threading.Event()
-
-        def read_on() -> None:
-            with pytest.raises((Unreachable, StopIteration)):
-                next(stream)
-            ended.set()
-
-        reader = threading.Thread(target=read_on)
-        reader.start()
-        stream.close()
-        assert ended.wait(LIMIT)
-        double.hung_up.set()
-        reader.join(LIMIT)
-
-
-def test_exchange_opens_only_event_streams() -> None:
-    with replies(event_stream([b"data: 1\n\n"]), answer(200)) as double:
-        service = client(double.url)
-        with service.exchange("POST", "/mcp", body={}) as stream:  # type: ignore[union-attr]  # checked next
-            assert isinstance(stream, Stream)
-        assert isinstance(service.exchange("POST", "/mcp", body={}), Answer)
 
 
 @pytest.mark.parametrize("value", ["a\r\nInjected: 1", "caf\u00e9", "\x00"])

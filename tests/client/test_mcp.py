@@ -191,18 +191,20 @@ def test_a_non_answer_of_the_new_era_says_that_it_is_complete(seat: SeatFiles) -
         assert bridge.next()["result"]["resultType"] == "complete"
 
 
-def test_a_service_that_went_away_is_said_in_the_result(seat: SeatFiles, service: Double) -> None:
-    with seat.bridge() as bridge:
+def test_a_service_that_went_away_is_said_in_the_result(
+    local_seat: SeatFiles, local_service: Double
+) -> None:
+    with local_seat.bridge() as bridge:
         bridge.call(1, "x")
         bridge.next()
-        service.stop()
-        with Double(lambda asked: b"SSH-2.0\r\n", port=service.port):
+        local_service.stop()
+        with Double(lambda asked: b"SSH-2.0\r\n", unix=local_service.unix):
             bridge.call(2, "x")
             result = bridge.next()["result"]
             bridge.send("tools/list", id=3)
             error = bridge.next()
     assert result["isError"] is True
-    assert "No answer from http://127.0.0.1" in result["content"][0]["text"]
+    assert "No answer from unix:" in result["content"][0]["text"]
     assert (error["id"], error["error"]["code"]) == (3, -32603)
 
 
@@ -234,21 +236,21 @@ def test_an_answer_over_several_lines_is_written_on_one(seat: SeatFiles) -> None
 
 
 def test_x1_a_restart_under_the_bridge_goes_unnoticed(
-    seat: SeatFiles, service: Double, platform: Platform
+    local_seat: SeatFiles, local_service: Double, platform: Platform
 ) -> None:
     """X1: there are no sessions; a call in flight is asked again under its own key."""
-    with seat.bridge() as bridge:
+    with local_seat.bridge() as bridge:
         bridge.send("initialize", {"protocolVersion": "2025-11-25"}, id=0)
         bridge.next()
         bridge.call(1, "hold")
-        service.wait_for(lambda asked: len(posts(service)) == 2)
-        service.stop()
+        local_service.wait_for(lambda asked: len(posts(local_service)) == 2)
+        local_service.stop()
         bridge.call(2, "x")
         platform.released.set()
-        with Double(platform, port=service.port) as restarted:
+        with Double(platform, unix=local_service.unix) as restarted:
             assert {bridge.next()["id"], bridge.next()["id"]} == {1, 2}
     asked_again = {one["idempotency-key"] for one in posts(restarted)}
-    assert posts(service)[1]["idempotency-key"] in asked_again
+    assert posts(local_service)[1]["idempotency-key"] in asked_again
     assert all(one["mcp-protocol-version"] == "2025-11-25" for one in posts(restarted))
 
 
@@ -265,16 +267,16 @@ def test_a_stream_is_passed_on_event_by_event(seat: SeatFiles, platform: Platfor
 
 
 def test_x1_a_stream_is_taken_up_again_after_a_restart(
-    seat: SeatFiles, service: Double, platform: Platform
+    local_seat: SeatFiles, local_service: Double, platform: Platform
 ) -> None:
     """X1: no second acknowledgement, and one update for each resource, as some may be missed."""
     wanted = {"resourceSubscriptions": ["relay://inbox/a", "relay://inbox/b"]}
-    with seat.bridge() as bridge:
+    with local_seat.bridge() as bridge:
         bridge.send("subscriptions/listen", {"notifications": wanted, **META}, id=5)
         assert bridge.next()["method"] == "notifications/subscriptions/acknowledged"
-        service.stop()
+        local_service.stop()
         platform.updates = [{"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}]
-        with Double(platform, port=service.port):
+        with Double(platform, unix=local_service.unix):
             updates = [bridge.next(), bridge.next()]
             assert bridge.next()["method"] == "notifications/tools/list_changed"
     assert {one["method"] for one in updates} == {"notifications/resources/updated"}
@@ -343,9 +345,14 @@ def test_a_bridge_whose_token_is_refused_exits_3_and_answers_nothing(seat: SeatF
     assert errors == "steadmesh-tools mcp: HTTP 401: The token is not known.\n"
 
 
-def test_a_bridge_that_finds_no_service_exits_3(seat: SeatFiles, service: Double) -> None:
-    service.stop()
-    with Double(lambda asked: b"SSH-2.0\r\n", port=service.port), seat.bridge() as bridge:
+def test_a_bridge_that_finds_no_service_exits_3(
+    local_seat: SeatFiles, local_service: Double
+) -> None:
+    local_service.stop()
+    with (
+        Double(lambda asked: b"SSH-2.0\r\n", unix=local_service.unix),
+        local_seat.bridge() as bridge,
+    ):
         code, lines, errors = bridge.end()
     assert (code, lines) == (3, [])
     assert errors.count("\n") == 1

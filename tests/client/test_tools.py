@@ -57,21 +57,21 @@ def test_s6_bad_arguments_exit_2_and_say_where(
     assert service.asked == []
 
 
-def test_s6_an_unreachable_platform_exits_3(seat: SeatFiles, service: Double) -> None:
+def test_s6_an_unreachable_platform_exits_3(local_seat: SeatFiles, local_service: Double) -> None:
     """S-6: after the retries, here cut short by an answer that no retry mends."""
-    service.stop()
-    with Double(lambda asked: b"SSH-2.0-OpenSSH\r\n", port=service.port):
-        done = seat.run("call", "clock.now")
+    local_service.stop()
+    with Double(lambda asked: b"SSH-2.0-OpenSSH\r\n", unix=local_service.unix):
+        done = local_seat.run("call", "clock.now")
     assert (done.returncode, done.stdout) == (3, b"")
     assert "it does not speak HTTP" in done.stderr.decode()
 
 
 def test_s6_a_fenced_call_exits_4(seat: SeatFiles) -> None:
-    """S-6: the text tells an agent to stop."""
+    """S-6: the service's text tells an agent to stop."""
     seat.generation.write_text("6")
     done = seat.run("call", "messages.send", "{}")
     assert (done.returncode, done.stdout) == (4, b"")
-    assert "stop, do not retry" in done.stderr.decode()
+    assert "Stop now: the generation is stale." in done.stderr.decode()
 
 
 def test_a_conflict_is_not_a_fence(seat: SeatFiles) -> None:

@@ -6,7 +6,7 @@ import random
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from steadmesh.seats.organisation import Capability, Organisation, allowed, compile
@@ -79,6 +79,7 @@ def test_s104_compiling_twice_and_compiling_the_resolved_file_give_the_same() ->
     assert revisions(again) == revisions(first)
 
 
+@settings(deadline=None, max_examples=40)
 @given(st.randoms(use_true_random=False))
 def test_the_order_of_the_file_changes_nothing(order: random.Random) -> None:
     def shuffled(value: Any) -> Any:

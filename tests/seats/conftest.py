@@ -9,6 +9,6 @@ from tests.seats.world import World
 
 
 @pytest.fixture
-def world(database: Database) -> World:
+def world(product: Database) -> World:
     """Organisation F in force, on SQLite and on PostgreSQL."""
-    return World(database)
+    return World(product)

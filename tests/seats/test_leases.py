@@ -161,9 +161,9 @@ def test_rotation_leaves_the_old_token_valid_for_ten_minutes(world: World) -> No
     assert new("self")
 
 
-def test_two_instances_that_acquire_at_once_get_one_lease(postgres_url: str) -> None:
+def test_two_instances_that_acquire_at_once_get_one_lease(migrated_url: str) -> None:
     """A race on PostgreSQL: one of them holds it, the other is told so."""
-    world = World(open_database(postgres_url))
+    world = World(open_database(migrated_url))
     acquire = next(t for t in world.catalogue.endpoints if t.name == "POST /v1/lease/acquire")
     for round_number in range(10):
         seats = [Actor(world, "lead", f"{round_number}-{n}") for n in range(4)]
@@ -181,9 +181,9 @@ def test_two_instances_that_acquire_at_once_get_one_lease(postgres_url: str) -> 
     world.database.close()
 
 
-def test_a_fence_lets_no_write_of_the_old_generation_through_afterwards(postgres_url: str) -> None:
+def test_a_fence_lets_no_write_of_the_old_generation_through_afterwards(migrated_url: str) -> None:
     """A race on PostgreSQL: whatever was accepted was accepted before the fence."""
-    world = World(open_database(postgres_url))
+    world = World(open_database(migrated_url))
     for _ in range(6):
         lead = world.actor("lead")
 

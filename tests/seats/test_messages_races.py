@@ -9,9 +9,9 @@ from tests.seats.test_messages import fill_inbox
 from tests.seats.world import World
 
 
-def test_the_inbox_cap_is_never_passed_by_32_senders_at_once(postgres_url: str) -> None:
+def test_the_inbox_cap_is_never_passed_by_32_senders_at_once(migrated_url: str) -> None:
     """992 wait already; of 32 sends at once exactly 8 are accepted."""
-    world = World(open_database(postgres_url))
+    world = World(open_database(migrated_url))
     fill_inbox(world, "lead", 992)
     senders = [world.actor(key) for key in ("rep_a", "rep_b", "engineer")]
 
@@ -30,8 +30,8 @@ def test_the_inbox_cap_is_never_passed_by_32_senders_at_once(postgres_url: str) 
     world.database.close()
 
 
-def test_passive_messages_are_handed_over_once_to_callers_at_once(postgres_url: str) -> None:
-    world = World(open_database(postgres_url))
+def test_passive_messages_are_handed_over_once_to_callers_at_once(migrated_url: str) -> None:
+    world = World(open_database(migrated_url))
     lead, engineer = world.actor("lead"), world.actor("engineer")
     for n in range(40):
         lead("messages.send", to="engineer", body=str(n), wake=False)

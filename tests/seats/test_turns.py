@@ -244,9 +244,9 @@ def test_s64_a_session_of_another_adapter_is_not_continued(world: World) -> None
     assert recovery["handoff"]["objective"] == "finish"
 
 
-def test_two_pollers_of_one_inbox_get_one_delivery(postgres_url: str) -> None:
+def test_two_pollers_of_one_inbox_get_one_delivery(migrated_url: str) -> None:
     """A race on PostgreSQL: the same execution, never two."""
-    world = World(open_database(postgres_url))
+    world = World(open_database(migrated_url))
     lead, engineer = world.actor("lead"), world.actor("engineer")
     for n in range(12):
         send(lead, "engineer", f"message {n}")

@@ -7,7 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 from tests.service import notes
-from tests.support.service import RunningService
+from tests.support.service import RunningService, service
+
+__all__ = ["books", "closed", "service", "shared", "shared_product"]
 
 SECRET = "a-secret-of-at-least-32-characters"
 
@@ -37,4 +39,11 @@ def books(engine: str, request: pytest.FixtureRequest) -> Iterator[RunningServic
     """One of the test's own, on each engine in turn."""
     url = request.getfixturevalue("postgres_url") if engine == "postgresql" else None
     with RunningService(url, families=notes.FAMILIES, features=[notes.FEATURE]) as running:
+        yield running
+
+
+@pytest.fixture(scope="package")
+def shared_product() -> Iterator[RunningService]:
+    """The whole product with nothing in it."""
+    with RunningService() as running:
         yield running

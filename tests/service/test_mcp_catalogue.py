@@ -28,7 +28,7 @@ def schemas(schema: Any, at: str) -> Iterator[tuple[str, Any]]:
         if key in HOLDS_SCHEMAS:
             for name, part in value.items():
                 yield from schemas(part, f"{at}.{name}")
-        elif key in ("items", "additionalProperties") and value is not False:
+        elif key == "items" or (key == "additionalProperties" and not isinstance(value, bool)):
             yield from schemas(value, f"{at}.{key}")
 
 

@@ -68,16 +68,15 @@ def test_a_client_lists_calls_and_hears_of_failures(
     using(service, mode, work)
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
 def test_a_client_learns_who_it_speaks_with(service: RunningService, mode: ConnectMode) -> None:
     async def work(client: Client) -> tuple[Any, Any]:
         await client.list_tools()
         return client.server_info, client.instructions
 
     info, instructions = using(service, mode, work)
-    if mode != "2026-07-28":  # pinned, it does not ask
-        assert (info.name, info.version) == ("steadmesh", "v1")
-        assert "next_cursor" in instructions
+    assert (info.name, info.version) == ("steadmesh", "v1")
+    assert "next_cursor" in instructions
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -159,3 +158,15 @@ def test_x1_a_session_of_before_a_restart_goes_on(service: RunningService) -> No
     assert answer.status == 200
     assert answer.json()["result"]["structuredContent"] == {"text": "a"}
     assert "mcp-session-id" not in answer.headers
+
+
+def test_a_call_under_a_key_that_was_used_for_another_is_refused(service: RunningService) -> None:
+    def write(name: str) -> str:
+        body = request("tools/call", {"name": "notes_write", "arguments": {"name": name}})
+        headers = {**HANDSHAKE, **SEAT, "Idempotency-Key": "k-1"}
+        answer = service.request("POST", "/mcp", body, headers=headers)
+        text: str = answer.json()["result"]["content"][0]["text"]
+        return text
+
+    assert write("a") == write("a") == '{"name":"a"}'
+    assert '"error":"invalid"' in write("b")

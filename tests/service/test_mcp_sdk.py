@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from mcp_types import version as sdk_versions
 
+from steadmesh.service.mcp import protocol
 from tests.service.mcp_world import (
     ADA,
     AGENT,
@@ -213,6 +215,27 @@ def test_a_request_with_any_header_bent(world: World, base: int) -> None:
         for value in (None, "", "x", "text/html", "*/*;q=0.1", "2025-03-26", MODERN, "tools/call"):
             changed = {k: v for k, v in headers.items() if k != name}
             agree(world, body, changed if value is None else changed | {name: value})
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        b'{"name":"x","name":"notes_echo"}',
+        b'{"name":"notes_echo","arguments":{"value":{"a":NaN}}}',
+        b'{"name":"notes_echo","arguments":{"value":{"a":-Infinity,"b":1e999}}}',
+        b'{"name":"notes_echo","arguments":{"value":{"a":123456789012345678901234567890}}}',
+        b'{"name":"notes_echo","arguments":{"text":"\\u0000"}}',
+        '{"name":"notes_echo","arguments":{"text":"\U0001f600é\u2028"}}'.encode(),
+    ],
+)
+def test_json_that_is_read_in_more_than_one_way(world: World, params: bytes) -> None:
+    body = b' {"jsonrpc":"2.0","id":3,"id":4,"method":"tools/call","params":%b}\n' % params
+    assert agree(world, body, HANDSHAKE)
+
+
+def test_the_versions_are_those_of_the_sdk() -> None:
+    assert protocol.HANDSHAKE_VERSIONS == sdk_versions.HANDSHAKE_PROTOCOL_VERSIONS
+    assert (protocol.MODERN_VERSION,) == sdk_versions.MODERN_PROTOCOL_VERSIONS
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,6 @@ from urllib.parse import urlsplit, urlunsplit
 import psycopg
 from psycopg import sql
 
-
 _PREFIX = "steadmesh-tests-"
 
 

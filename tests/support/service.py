@@ -158,6 +158,11 @@ class RunningService:
             return bytes(received)
 
     @property
+    def requests(self) -> int:
+        """How many are being answered."""
+        return self._running.requests
+
+    @property
     def operator_key(self) -> str:
         return DataDirectory(self.data).operator_key()
 

@@ -69,6 +69,8 @@ def test_a_text_that_looks_like_json_stays_a_text() -> None:
         ({"body": "a\0b"}, "body: holds a NUL character"),
         ({"tags": ["ok", "\ud800"]}, "tags: holds a lone surrogate (U+D800)"),
         ({"params": {"\udfff": 1}}, "params: holds a lone surrogate (U+DFFF)"),
+        ({"\ud800": 1, "body": 1}, "the name of an argument holds a lone surrogate (U+D800)"),
+        ({"a\0": 1}, "the name of an argument holds a NUL character"),
         ({"count": 10**30}, "count: is an integer of more than 64 bits"),
         ({"to": 7}, "to: must be a text"),
         ({"to": "  "}, "to: is blank"),

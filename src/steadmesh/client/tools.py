@@ -222,7 +222,7 @@ def _http_error(answer: Answer) -> int:
     if isinstance(message, str):
         text += f": {message}"
     if answer.status == 409 and code == "fenced":
-        return _complain(f"{text}\nA newer start holds this seat: stop, do not retry.", FENCED)
+        return _complain(text, FENCED)
     if answer.status == 401 and not os.environ.get(TOKEN_FILE):
         text += f" ({TOKEN_FILE} is not set)"
     return _complain(text, NO_ANSWER)

@@ -72,6 +72,10 @@ class Signals:
                     if not watches:
                         del self._watches[topic]
 
+    def watchers(self, topic: str) -> int:
+        """How many wait for the topic."""
+        return len(self._watches.get(topic, ()))
+
     def stir_all(self) -> None:
         """Let every waiter look again: the service is stopping."""
         self._closed = True

@@ -169,9 +169,11 @@ class HttpService:
         self, request: Request, match: Match[Target] | None, sending: _Sending
     ) -> Outcome:
         """The order of checks; each may refuse."""
-        nobody = Credentials()
         if match is not None and match.template in WITHOUT_CHECKS:
-            return await self._target(match, request)(request, match.values, nobody)
+            target = match.targets.get(request.method)
+            if target is None:
+                raise _other_method(match, request)
+            return await target(request, match.values, Credentials())
         sending.extra = self._wall.check_source(request)
         if request.method in WITH_BODY:
             self._wall.check_kind(request)
@@ -179,21 +181,13 @@ class HttpService:
         open_anyway = self._metrics_open and match is not None and match.template == "/metrics"
         if not open_anyway and not self._wall.admits(request, credentials):
             raise needs_secret()
-        if match is None:
-            await self._verify(credentials)
-            raise Refusal(404, f"there is nothing at {_shown(request.path)}", code="not_found")
-        return await self._target(match, request)(request, match.values, credentials)
-
-    @staticmethod
-    def _target(match: Match[Target], request: Request) -> Target:
-        target = match.targets.get(request.method)
-        if target is None:
-            raise Refusal(
-                405,
-                f"{match.template} takes {match.allowed}, not {request.method}",
-                headers=((b"allow", match.allowed.encode()),),
-            )
-        return target
+        target = match.targets.get(request.method) if match is not None else None
+        if match is not None and target is not None:
+            return await target(request, match.values, credentials)
+        await self._verify(credentials)
+        if match is not None:
+            raise _other_method(match, request)
+        raise Refusal(404, f"there is nothing at {_shown(request.path)}", code="not_found")
 
     async def _verify(self, credentials: Credentials) -> None:
         """For what nobody else judges: a presented token that is none is refused here too."""
@@ -336,6 +330,14 @@ def _descriptor(tool: Tool) -> dict[str, object]:
         "input_schema": tool.input_schema(),
         "output_schema": tool.output_schema(),
     }
+
+
+def _other_method(match: Match[Target], request: Request) -> Refusal:
+    return Refusal(
+        405,
+        f"{match.template} takes {match.allowed}, not {request.method}",
+        headers=((b"allow", match.allowed.encode()),),
+    )
 
 
 def _shown(path: bytes) -> str:

@@ -25,11 +25,12 @@ from steadmesh.kernel.database import DatabaseProblem
 from steadmesh.kernel.datadir import Address, DataDirectory, DataDirectoryError, process_start
 from steadmesh.kernel.redaction import Secrets
 from steadmesh.service.assembly import Service, build
+from steadmesh.service.wire import BoundedHttp
 
 log = logging.getLogger(__name__)
 
 KEEP_ALIVE_SECONDS = 61  # longer than proxies keep theirs
-GRACE_SECONDS = 30
+GRACE_SECONDS = 15
 TICKS_PER_SECOND = 10  # as uvicorn counts
 STREAM_GRACE_SECONDS = 1.0
 BACKLOG = 1024
@@ -50,7 +51,7 @@ class Listener(uvicorn.Server):
             uvicorn.Config(
                 service.app,
                 loop="none",
-                http="httptools",
+                http=BoundedHttp,
                 ws="none",
                 lifespan="off",
                 log_config=None,
@@ -180,6 +181,11 @@ class Running:
         self._place = place
         self._loop: asyncio.AbstractEventLoop | None = None
         self._listener: Listener | None = None
+
+    @property
+    def requests(self) -> int:
+        """How many are being answered."""
+        return len(self._listener.server_state.tasks) if self._listener is not None else 0
 
     def run(self, *, announce: Callable[[], None] = lambda: None) -> None:
         """Until `stop`; in the main thread until a signal, too. `announce` is called when it listens."""

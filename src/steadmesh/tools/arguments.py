@@ -20,6 +20,7 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 from steadmesh.kernel.errors import Invalid
 
 INTEGER_LIMIT = 2**63
+DEPTH_LIMIT = 100
 
 
 class BadArguments(Invalid):
@@ -108,6 +109,8 @@ class Args(BaseModel):
         """Arguments as they came, or `BadArguments` that names every field that is wrong."""
         given: dict[str, Any] = {}
         for name, value in arguments.items():
+            if name not in cls.model_fields and (trouble := _trouble(name)) is not None:
+                raise BadArguments(problems=f"the name of an argument {trouble}")
             if value is None:
                 continue
             if (shape := cls.shapes.get(name)) is not None and type(value) is not shape:
@@ -144,7 +147,7 @@ def _tolerate(value: Any, shape: type) -> Any:
     if isinstance(value, str):
         try:
             read = json.loads(value)
-        except ValueError:
+        except (ValueError, RecursionError):
             return value
         value = read if isinstance(read, shape | int | float) else value
     if shape is int and isinstance(value, float) and value.is_integer():
@@ -152,7 +155,7 @@ def _tolerate(value: Any, shape: type) -> Any:
     return value
 
 
-def _trouble(value: Any) -> str | None:
+def _trouble(value: Any, depth: int = 0) -> str | None:
     """What makes a value unfit to be stored or compared, anywhere inside it."""
     if isinstance(value, str):
         if "\0" in value:
@@ -168,13 +171,12 @@ def _trouble(value: Any) -> str | None:
         return "is not a number that JSON knows (NaN or infinite); send a finite one"
     if isinstance(value, int) and not -INTEGER_LIMIT <= value < INTEGER_LIMIT:
         return "is an integer of more than 64 bits; send a smaller one"
-    if isinstance(value, list):
-        return next((found for item in value if (found := _trouble(item))), None)
-    if isinstance(value, dict):
-        return next(
-            (found for pair in value.items() for item in pair if (found := _trouble(item))), None
-        )
-    return None
+    if not isinstance(value, list | dict):
+        return None
+    if depth >= DEPTH_LIMIT:
+        return f"is nested more than {DEPTH_LIMIT} levels deep; make it flatter"
+    inside = value if isinstance(value, list) else (i for pair in value.items() for i in pair)
+    return next((found for item in inside if (found := _trouble(item, depth + 1))), None)
 
 
 _EXPECTED = {

@@ -31,6 +31,7 @@ T = TypeVar("T")
 
 BATCH_CALLS = 64
 BATCH_SECONDS = 0.005
+LINGER_SECONDS = 0.0003
 READERS = 4
 
 
@@ -121,6 +122,8 @@ class SQLite:
         self._path = path
         self.full = False
         self._columns: dict[str, tuple[str, ...]] = {}
+        self._usual = 1
+        """How many calls the last batch held."""
         self._notify: Callable[[Iterable[str]], None] = lambda topics: None
         self._queue: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self.batch_observed: Callable[[int, float], None] = lambda size, seconds: None
@@ -231,7 +234,7 @@ class SQLite:
                 if len(batch) >= BATCH_CALLS or time.perf_counter() - started > BATCH_SECONDS:
                     break
                 try:
-                    job = self._queue.get_nowait()
+                    job = self._next(len(batch))
                     ended = job is None
                 except queue.Empty:
                     break
@@ -241,9 +244,20 @@ class SQLite:
                 self._run_again(batch)
         except BaseException as problem:
             self._lose(batch or [first], problem)
+        self._usual = len(batch)
         self._answer(batch)
         self.batch_observed(len(batch), time.perf_counter() - started)
         return ended
+
+    def _next(self, done: int) -> _Job | None:
+        """The next call that waits. Callers who shared the last commit are likely on their way again:
+        for them the batch lingers, which costs less than a commit of their own. Raises queue.Empty."""
+        try:
+            return self._queue.get_nowait()
+        except queue.Empty:
+            if done >= self._usual:
+                raise
+            return self._queue.get(timeout=LINGER_SECONDS)
 
     def _begin(self) -> None:
         self._writer.execute("BEGIN IMMEDIATE").fetchall()

@@ -23,12 +23,12 @@ BACK_OFF = (1 * SECOND, 8 * SECOND, 64 * SECOND, 300 * SECOND)
 def send_queued(context: JobContext) -> int:
     """Send what is due, oldest first. One that cannot be sent is put off and holds up no other."""
     now = context.clock.now()
-    replies, adapters = context.database.read_blocking(lambda tx: _due(tx, now))
+    replies, adapters = context.database.read_blocking(lambda tx: due(tx, now))
     for reply in replies:
         if context.stopping():
             break
         try:
-            _send(context, reply, adapters[reply["organisation_id"]].get(reply["connection"]))
+            send(context, reply, adapters[reply["organisation_id"]].get(reply["connection"]))
         except Exception:
             log.exception(
                 "reply to a person not sent",
@@ -38,13 +38,14 @@ def send_queued(context: JobContext) -> int:
     return len(replies)
 
 
-def _due(tx: Transaction, now: Instant) -> tuple[list[Row], Mapping[str, Mapping[str, str]]]:
+def due(tx: Transaction, now: Instant) -> tuple[list[Row], Mapping[str, Mapping[str, str]]]:
+    """A batch of what waits, and the adapters of its organisations' connections."""
     replies = _store.due_replies(tx, now, BATCH)
     scopes = {str(reply["organisation_id"]) for reply in replies}
     return replies, {scope: organisation.connection_adapters(tx, scope) for scope in scopes}
 
 
-def _send(context: JobContext, reply: Row, adapter: str | None) -> None:
+def send(context: JobContext, reply: Row, adapter: str | None) -> None:
     """Over a terminal a line is sent when it is stored, in the transaction that says so: nothing can
     be lost or doubled between the two."""
 
@@ -53,7 +54,7 @@ def _send(context: JobContext, reply: Row, adapter: str | None) -> None:
         reader = terminal.reader_lock(scope, reply["connection"], reply["external_user_id"])
         return [shared("organisation", scope), *reader]
 
-    def send(tx: Transaction) -> None:
+    def settle(tx: Transaction) -> None:
         error = _obstacle(tx, reply, adapter)
         state = "failed" if error else "succeeded"
         now = context.clock.now()
@@ -69,7 +70,7 @@ def _send(context: JobContext, reply: Row, adapter: str | None) -> None:
             at=reply["created_at"],
         )
 
-    context.database.write_blocking(send, locks=locks)
+    context.database.write_blocking(settle, locks=locks)
 
 
 def _obstacle(tx: Transaction, reply: Row, adapter: str | None) -> str | None:

@@ -48,7 +48,7 @@ def authenticate(tx: Transaction, credentials: Credentials, now: Instant) -> Per
     if not credentials.bearer:
         raise NoToken()
     row = organisation.organisation_by_key(tx, organization)
-    reference = row and _terminals(row["document"]).get(connection)
+    reference = _terminals(row["document"]).get(connection) if row else None
     if row is None or reference is None:
         raise BadToken(organization=organization, connection=connection)
     try:

@@ -21,6 +21,17 @@ def holder(tx: Transaction, digest: str) -> Row | None:
     )
 
 
+def standing(tx: Transaction, digest: str) -> Row | None:
+    """What may have changed about a token's holder since it was read: short, for every call asks."""
+    return tx.one(
+        "SELECT t.expires_at, s.config_revision, s.policy_revision, s.retire_by, s.retired_at,"
+        " o.deleted_at, l.generation, l.released"
+        " FROM tokens t JOIN seats s ON s.id = t.seat_id JOIN leases l ON l.seat_id = s.id"
+        " JOIN organisations o ON o.id = s.organisation_id WHERE t.digest = :digest",
+        digest=digest,
+    )
+
+
 def seat(tx: Transaction, seat_id: str) -> Row | None:
     return tx.one(f"{_SEAT} WHERE s.id = :id", id=seat_id)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from steadmesh.kernel.clock import Instant
@@ -80,7 +80,18 @@ def admit(caller: SeatCaller, tool: Tool, credentials: Credentials) -> None:
 
 def confirm(call: SeatCall) -> None:
     """Under the locks: the token still stands, the generation is current, the policy is today's."""
-    call.caller = _caller(call.tx, call.caller.credential, call.now)
+    before = call.caller
+    row = _still_active(_store.standing(call.tx, before.credential), call.now)
+    if (row["policy_revision"], row["config_revision"], row["retire_by"]) != (
+        before.policy_revision,
+        before.config_revision,
+        before.retire_by,
+    ):
+        call.caller = _caller(call.tx, before.credential, call.now)
+    elif (row["generation"], bool(row["released"])) != (before.generation, before.released):
+        call.caller = replace(
+            before, generation=row["generation"], released=bool(row["released"])
+        )
     if call.tool.fenced:
         require_current(call.caller, call.credentials.generation)
 
@@ -100,12 +111,15 @@ def locks(caller: SeatCaller, tool: Tool) -> Locks:
 
 
 def _caller(tx: Transaction, token_digest: str, now: Instant) -> SeatCaller:
-    row = _store.holder(tx, token_digest)
+    return _from_row(_still_active(_store.holder(tx, token_digest), now), token_digest)
+
+
+def _still_active(row: Row | None, now: Instant) -> Row:
     if row is None or row["expires_at"] <= now:
         raise BadSeatToken()
     if row["retired_at"] is not None or row["deleted_at"] is not None:
         raise SeatNotActive()
-    return _from_row(row, token_digest)
+    return row
 
 
 def _from_row(row: Row, token_digest: str) -> SeatCaller:

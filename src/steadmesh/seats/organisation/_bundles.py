@@ -103,13 +103,13 @@ def _read(root: Path, relative: str) -> str:
         real = path.resolve(strict=True)
         if not real.is_relative_to(root.resolve()):
             raise _Unusable(f"{shown} leads out of the folder of the organisation file by a link")
-        content = _content(real)
+        content = read_regular(real, at_most=LARGEST_BUNDLE + 1)
     except FileNotFoundError:
         raise _Unusable(f"there is no file {shown}. Paths are relative to the file") from None
     except (OSError, RuntimeError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "its path cannot be followed"
         raise _Unusable(f"{shown} cannot be read: {reason}") from None
-    if content is None:
+    if content is None or len(content) > LARGEST_BUNDLE:
         raise _Unusable(f"{shown} is not a file of at most {LARGEST_BUNDLE} bytes")
     try:
         text = content.decode("utf-8")
@@ -120,15 +120,17 @@ def _read(root: Path, relative: str) -> str:
     return text
 
 
-def _content(path: Path) -> bytes | None:
-    """The bytes of a regular file of bearable size, else None."""
+def read_regular(path: Path, *, at_most: int) -> bytes | None:
+    """The first bytes of a file; None when it is a folder, a pipe or a device. Raises OSError."""
     # Not blocking, or a pipe that somebody put there would be waited for.
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    with os.fdopen(descriptor, "rb") as file:
+    try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             return None
-        content = file.read(LARGEST_BUNDLE + 1)
-    return content if len(content) <= LARGEST_BUNDLE else None
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            return file.read(at_most)
+    finally:
+        os.close(descriptor)
 
 
 def _digest(text: str) -> str:

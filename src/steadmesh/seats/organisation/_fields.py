@@ -11,7 +11,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from steadmesh.seats.organisation._problems import Report, hint, inside, item, listed, quoted
+from steadmesh.seats.organisation._problems import Report, inside, item, listed, quoted
 
 KEY = re.compile(r"[a-z][a-z0-9_]{0,62}")
 _KEY_WORDS = (
@@ -73,7 +73,9 @@ class Fields:
         value = self.text(name, default)
         if not value or value in choices:
             return value
-        message = f"{quoted(value)} is not one of {listed(choices)}.{hint(value, choices)}"
+        message = (
+            f"{quoted(value)} is not one of {listed(choices)}.{self.report.hint(value, choices)}"
+        )
         self.wrong(name, message)
         return default
 
@@ -165,7 +167,7 @@ class Fields:
         for name in self._data:
             if name not in self._asked:
                 known = listed(sorted(self._asked))
-                near = hint(name, self._asked)
+                near = self.report.hint(name, self._asked)
                 self.wrong(name, f"unknown field {quoted(name)}.{near or f' Known are {known}.'}")
 
     def _inner(self, value: object, place: str) -> Fields | None:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from steadmesh.seats.organisation._declared import Declaration
-from steadmesh.seats.organisation._problems import Report, hint, listed, quoted
+from steadmesh.seats.organisation._problems import Report, listed, quoted
 
 _SHOWN = 10
 
@@ -41,7 +41,7 @@ class Lookup:
         }
         # A map that is no map is reported as that; everything that refers into it may be right.
         self._unreadable = {
-            name for name in _NOUNS if not isinstance(data.get(name) or {}, Mapping)
+            name for name in _NOUNS if not isinstance(data.get(name), Mapping | None)
         }
 
     def finds(self, path: str, name: str, key: str, *, at: str | None = None) -> bool:
@@ -53,7 +53,7 @@ class Lookup:
             return True
         if name not in self._unreadable:
             noun = _NOUNS[name]
-            self.report.add(path, f"unknown {noun} {quoted(key)}.{_advice(key, keys)}", at=at)
+            self.report.add(path, f"unknown {noun} {quoted(key)}.{self._advice(key, keys)}", at=at)
         return False
 
     def finds_pointer(self, path: str, pointer: str) -> bool:
@@ -61,12 +61,11 @@ class Lookup:
         kind, _, key = pointer.partition(":")
         return bool(pointer) and self.finds(path, _MAP_OF_KIND[kind], key)
 
-
-def _advice(key: str, keys: Collection[str]) -> str:
-    near = hint(key, keys)
-    if near:
-        return near
-    if not keys:
-        return " None is declared."
-    shown = sorted(keys)[:_SHOWN]
-    return f" Declared are {listed(shown)}{', …' if len(keys) > _SHOWN else ''}."
+    def _advice(self, key: str, keys: Collection[str]) -> str:
+        near = self.report.hint(key, keys)
+        if near:
+            return near
+        if not keys:
+            return " None is declared."
+        shown = sorted(keys)[:_SHOWN]
+        return f" Declared are {listed(shown)}{', …' if len(keys) > _SHOWN else ''}."

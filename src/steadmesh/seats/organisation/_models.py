@@ -9,7 +9,7 @@ from steadmesh.seats.organisation._adapters import ADAPTERS, APIS, of_kind
 from steadmesh.seats.organisation._declared import Connection, Declaration, ModelUse
 from steadmesh.seats.organisation._harnesses import HARNESSES, Harness, speakers
 from steadmesh.seats.organisation._lookup import Lookup
-from steadmesh.seats.organisation._problems import Report, hint, inside, listed, quoted
+from steadmesh.seats.organisation._problems import Report, inside, listed, quoted
 
 
 def resolve_models(declaration: Declaration, lookup: Lookup) -> dict[str, ModelUse]:
@@ -72,7 +72,7 @@ def _api(
 
 def _is_spoken(harness: Harness, api: str, path: str, report: Report) -> bool:
     if api not in APIS:
-        message = f"unknown API {quoted(api)}. Known are {listed(APIS)}.{hint(api, APIS)}"
+        message = f"unknown API {quoted(api)}. Known are {listed(APIS)}.{report.hint(api, APIS)}"
     elif api not in harness.apis:
         message = f"the harness {harness.name} does not speak {api}, but {listed(harness.apis)}"
     else:
@@ -92,7 +92,7 @@ def _served(connection: Connection, use: ModelUse, path: str, report: Report) ->
         report.add(
             inside(path, "id"),
             f"the connection {use.connection} does not list the model {quoted(use.id)}. "
-            f"It lists {listed(sorted(models))}.{hint(use.id, models)}",
+            f"It lists {listed(sorted(models))}.{report.hint(use.id, models)}",
         )
         return ()
     return models[use.id].apis or apis
@@ -107,7 +107,7 @@ def _settings(harness: Harness, use: ModelUse, path: str, report: Report) -> dic
             report.add(
                 place,
                 f"unknown setting {quoted(name)} for the harness {harness.name}. {known}"
-                f"{hint(name, harness.settings)}",
+                f"{report.hint(name, harness.settings)}",
             )
             continue
         usable, wanted = _setting(harness, name, value)

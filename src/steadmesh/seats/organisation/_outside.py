@@ -10,7 +10,7 @@ from steadmesh.seats.organisation import _declared as declared
 from steadmesh.seats.organisation import _references as references
 from steadmesh.seats.organisation._adapters import ADAPTERS, APIS, PERMISSIONS, Adapter
 from steadmesh.seats.organisation._fields import Fields
-from steadmesh.seats.organisation._problems import hint, inside, item, listed, quoted
+from steadmesh.seats.organisation._problems import inside, item, listed, quoted
 
 _BINARY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,127}")
 _LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
@@ -128,7 +128,7 @@ def _github(fields: Fields) -> declared.GithubAccess:
         place = inside(fields.place("permissions"), name)
         if name not in PERMISSIONS:
             message = f"unknown permission {quoted(name)}. Known are {listed(PERMISSIONS)}."
-            fields.report.add(place, message + hint(name, PERMISSIONS))
+            fields.report.add(place, message + fields.report.hint(name, PERMISSIONS))
         elif level and level not in ("read", "write"):
             fields.report.add(place, f"must be read or write, not {quoted(level)}")
     access = declared.GithubAccess(
@@ -167,7 +167,7 @@ def connection(fields: Fields) -> declared.Connection:
     if name and adapter is None:
         fields.wrong(
             "adapter",
-            f"unknown adapter {quoted(name)}. Known are {listed(ADAPTERS)}.{hint(name, ADAPTERS)}",
+            f"unknown adapter {quoted(name)}. Known are {listed(ADAPTERS)}.{fields.report.hint(name, ADAPTERS)}",
         )
     if fields.text("ownership", "external") == "managed":
         fields.wrong("ownership", "managed connections are not offered. Write external")
@@ -239,7 +239,7 @@ def _service(fields: Fields, adapter: Adapter | None) -> declared.ModelService |
 def _wrong_api(api: str) -> str | None:
     if api in APIS:
         return None
-    return f"unknown API {quoted(api)}. Known are {listed(APIS)}.{hint(api, APIS)}"
+    return f"unknown API {quoted(api)}. Known are {listed(APIS)}."
 
 
 def _auth(service: Fields) -> str:

@@ -17,6 +17,10 @@ LineOf = Callable[[str], int | None]
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_-]{1,80}")
 _QUOTED_LENGTH = 80
 
+# Comparing names is slow, and a file with a thousand wrong ones has another kind of mistake.
+_MOST_HINTS = 100
+_LONGEST_NAME = 80
+
 
 @dataclass(frozen=True, slots=True)
 class Problem:
@@ -44,10 +48,19 @@ class Report:
     def __init__(self, line_of: LineOf) -> None:
         self.problems: list[Problem] = []
         self._line_of = line_of
+        self._hints_left = _MOST_HINTS
 
     def add(self, path: str, message: str, *, at: str | None = None) -> None:
         """Note a mistake. `at` is the path whose line to show when another one is to blame."""
         self.problems.append(Problem(path, self._line_of(at or path), message))
+
+    def hint(self, name: str, known: Iterable[str]) -> str:
+        """` Did you mean "lead"?`, or nothing when no known name is near."""
+        if self._hints_left == 0 or len(name) > _LONGEST_NAME:
+            return ""
+        self._hints_left -= 1
+        close = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.6)
+        return f" Did you mean {quoted(close[0])}?" if close else ""
 
 
 def render(problems: Iterable[Problem], file_name: str) -> str:
@@ -97,9 +110,3 @@ def _printable(character: str) -> str:
 def listed(names: Iterable[str]) -> str:
     """Names for a message: `a, b, c`."""
     return ", ".join(names)
-
-
-def hint(name: str, known: Iterable[str]) -> str:
-    """` Did you mean "lead"?`, or nothing when no known name is near."""
-    close = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.6)
-    return f" Did you mean {quoted(close[0])}?" if close else ""

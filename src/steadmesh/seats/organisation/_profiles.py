@@ -10,7 +10,7 @@ from steadmesh.seats.organisation import _declared as declared
 from steadmesh.seats.organisation import _harnesses as harnesses
 from steadmesh.seats.organisation import _quantities as quantities
 from steadmesh.seats.organisation._fields import Fields
-from steadmesh.seats.organisation._problems import hint, item, listed, quoted
+from steadmesh.seats.organisation._problems import item, listed, quoted
 
 RETENTION = ("retain", "delete")
 _NO_NUMBER = 5  # gigabytes: the file's default for both kinds of workspace
@@ -44,7 +44,7 @@ def harness(fields: Fields) -> declared.HarnessProfile:
         fields.wrong(
             "adapter",
             f"unknown harness adapter {quoted(adapter)}. Known are {listed(known)}."
-            f"{hint(adapter, known)}",
+            f"{fields.report.hint(adapter, known)}",
         )
         adapter = ""
     given = fields.inner("model")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from steadmesh.seats.organisation import _yaml
+from steadmesh.seats.organisation._bundles import read_regular
 from steadmesh.seats.organisation._compile import compile as compile_data
 from steadmesh.seats.organisation._model import Organisation
 from steadmesh.seats.organisation._problems import (
@@ -71,11 +72,12 @@ def load(path: Path) -> tuple[Document, Organisation]:
 
 def _text_of(path: Path) -> str:
     try:
-        with path.open("rb") as file:
-            content = file.read(_LARGEST_FILE + 1)
+        content = read_regular(path, at_most=_LARGEST_FILE + 1)
     except OSError as error:
         reason = error.strerror or "it cannot be opened"
         raise _whole(None, f"the file cannot be read: {reason}. Check its path") from None
+    if content is None:
+        raise _whole(None, "this is not a file. Give the path of the organisation file")
     if len(content) > _LARGEST_FILE:
         raise _whole(1, f"the file is larger than {_LARGEST_FILE} bytes")
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 
 from steadmesh.seats.organisation._adapters import (
@@ -16,6 +17,9 @@ from steadmesh.seats.organisation._lookup import Lookup
 from steadmesh.seats.organisation._problems import inside, item, listed, quoted
 from steadmesh.seats.organisation._references import ROLE_PREFIX
 from steadmesh.seats.organisation._templates import FlatTeam
+
+# A thousand seats that may all write to each other.
+_MOST_PAIRS = 1_000_000
 
 
 def check(declaration: Declaration, flat: Mapping[str, FlatTeam], lookup: Lookup) -> None:
@@ -98,6 +102,8 @@ def _check_role(
 
 def _check_mounts(declaration: Declaration, key: str, lookup: Lookup) -> None:
     seat = declaration.seats[key]
+    if not seat.workspace.shared:
+        return
     subjects = {f"seat:{key}", *(f"team:{team}" for team in seat.teams)}
     granted = {g.resource for g in declaration.grants.values() if g.subject in subjects}
     place = f"{inside('seats', key)}.workspace.shared"
@@ -227,6 +233,15 @@ def _offered(declaration: Declaration, kind: str, name: str) -> dict[str, tuple[
 
 
 def _check_routes(declaration: Declaration, lookup: Lookup) -> None:
+    sizes = Counter(f"team:{team}" for seat in declaration.seats.values() for team in seat.teams)
+    sizes.update(f"seat:{key}" for key in declaration.seats)
+    pairs = sum(sizes[r.from_] * sizes[r.to] for r in declaration.message_routes.values())
+    if pairs > _MOST_PAIRS:
+        lookup.report.add(
+            "message_routes",
+            f"these routes stand for {pairs} pairs of seats; at most {_MOST_PAIRS} are allowed. "
+            "Connect fewer or smaller teams",
+        )
     for key, route in declaration.message_routes.items():
         path = inside("message_routes", key)
         lookup.finds_pointer(f"{path}.from", route.from_)

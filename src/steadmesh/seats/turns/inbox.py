@@ -106,8 +106,11 @@ def _delivery(call: SeatCall, row: Row, *, execution_id: str, attempt: int) -> D
         delivery_id=row["number"],
         execution_id=execution_id,
         attempt=attempt,
-        message=envelope(row, starts_at=call.now, timezone=caller.timezone),
-        passive=[envelope(item) for item in _store.carried_messages(call.tx, row["number"])],
+        message=envelope(row, starts_at=call.now, timezone=caller.timezone, policy=caller.policy),
+        passive=[
+            envelope(item, policy=caller.policy)
+            for item in _store.carried_messages(call.tx, row["number"])
+        ],
     )
 
 

@@ -11,15 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from steadmesh.service.mcp.protocol import HANDSHAKE_VERSIONS, MODERN_VERSION, VERSION_HEADER
 from steadmesh.service.mcp.shapes import is_plain
 from steadmesh.service.requests import DEPTH_LIMIT, is_deep
-
-HANDSHAKE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
-"""Protocol versions that begin with `initialize`, oldest first."""
-MODERN_VERSION = "2026-07-28"
-"""The version in which each request says for itself what it needs."""
-
-VERSION_HEADER = b"mcp-protocol-version"
 
 _HANDSHAKE = frozenset(version.encode() for version in HANDSHAKE_VERSIONS)
 _MODERN = MODERN_VERSION.encode()
@@ -57,9 +51,10 @@ def read_message(body: bytes, given: Sequence[tuple[bytes, bytes]]) -> Message |
     if type(content) is not dict or not content.keys() <= _MEMBERS:
         return None
     message = _message(content, is_modern=is_modern)
-    if message is None or (message.id is not None and not is_plain(message, headers)):
-        return None
-    return message
+    if message is None or message.id is None:
+        return message
+    plain = is_plain(message.method, message.params, headers, is_modern=is_modern)
+    return message if plain else None
 
 
 def _content(body: bytes) -> Any:

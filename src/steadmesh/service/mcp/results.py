@@ -8,8 +8,13 @@ from typing import Any
 from pydantic_core import to_json
 
 from steadmesh.service.mcp.calls import Called
-from steadmesh.service.mcp.messages import HANDSHAKE_VERSIONS, MODERN_VERSION, Message
-from steadmesh.service.mcp.shapes import PREFIX
+from steadmesh.service.mcp.messages import Message
+from steadmesh.service.mcp.protocol import (
+    HANDSHAKE_VERSIONS,
+    INVALID_REQUEST,
+    MODERN_VERSION,
+    SERVER_INFO,
+)
 from steadmesh.service.replies import Reply
 
 NAME = "steadmesh"
@@ -23,14 +28,11 @@ INSTRUCTIONS = (
     "pass it as cursor to read on."
 )
 
-INVALID_REQUEST = -32600
-INVALID_PARAMS = -32602
-
 ONE_PAGE = "This list has one page: no cursor of it exists. Ask again without cursor."
 
 _CAPABILITIES: dict[str, Any] = {"tools": {"listChanged": False}}
 _INFO = {"name": NAME, "version": VERSION}
-_STAMP = b',"resultType":"complete","_meta":' + to_json({PREFIX + "serverInfo": _INFO}) + b"}"
+_STAMP = b',"resultType":"complete","_meta":' + to_json({SERVER_INFO: _INFO}) + b"}"
 _CACHE = b',"ttlMs":0,"cacheScope":"private"'
 """What a caller may use changes with its grants, so nobody else may be given the list."""
 

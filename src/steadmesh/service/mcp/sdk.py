@@ -51,12 +51,10 @@ class Sdk:
 
     async def start(self) -> None:
         """Returns when requests can be served."""
-        started = asyncio.Event()
+        started = asyncio.get_running_loop().create_future()
         self._running = asyncio.create_task(self._run(started))
-        waiting = asyncio.create_task(started.wait())
-        await asyncio.wait((waiting, self._running), return_when=asyncio.FIRST_COMPLETED)
-        if not started.is_set():
-            waiting.cancel()
+        await asyncio.wait((started, self._running), return_when=asyncio.FIRST_COMPLETED)
+        if not started.done():
             await self._running
 
     async def close(self) -> None:
@@ -70,9 +68,9 @@ class Sdk:
     ) -> None:
         await self._manager.handle_request({**scope, CREDENTIALS: credentials}, receive, send)
 
-    async def _run(self, started: asyncio.Event) -> None:
+    async def _run(self, started: asyncio.Future[None]) -> None:
         async with self._manager.run():
-            started.set()
+            started.set_result(None)
             await self._stopping.wait()
 
     async def _list(

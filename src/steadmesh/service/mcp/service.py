@@ -15,6 +15,7 @@ from steadmesh.service.mcp import results
 from steadmesh.service.mcp.calls import Calls, UnknownName
 from steadmesh.service.mcp.listing import Listing
 from steadmesh.service.mcp.messages import Message, TooDeep, read_message
+from steadmesh.service.mcp.protocol import INVALID_PARAMS
 from steadmesh.service.replies import Reply
 from steadmesh.service.requests import DEPTH_LIMIT, IN_A_THREAD
 from steadmesh.tools import Credentials
@@ -92,13 +93,13 @@ class McpService:
         try:
             called = await self._calls.call(params["name"], params.get("arguments"), credentials)
         except UnknownName as unknown:
-            return results.refused(message, results.INVALID_PARAMS, str(unknown))
+            return results.refused(message, INVALID_PARAMS, str(unknown))
         return results.called(message, called)
 
     async def _list(self, message: Message, credentials: Credentials) -> Reply:
         tools = await self._calls.visible(credentials)
         if message.params.get("cursor"):
-            return results.refused(message, results.INVALID_PARAMS, results.ONE_PAGE)
+            return results.refused(message, INVALID_PARAMS, results.ONE_PAGE)
         return results.listed(message, self.listing.encoded(tools))
 
     async def _sdk(self) -> Sdk:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from steadmesh.service.mcp.messages import Message
-
-PREFIX = "io.modelcontextprotocol/"
-PROTOCOL_VERSION = PREFIX + "protocolVersion"
-CLIENT_INFO = PREFIX + "clientInfo"
-CLIENT_CAPABILITIES = PREFIX + "clientCapabilities"
-LOG_LEVEL = PREFIX + "logLevel"
+from steadmesh.service.mcp.protocol import (
+    CLIENT_CAPABILITIES,
+    CLIENT_INFO,
+    LOG_LEVEL,
+    METHOD_HEADER,
+    MODERN_VERSION,
+    NAME_HEADER,
+    PROTOCOL_VERSION,
+)
 
 _INFO_TEXTS = frozenset(("name", "title", "version", "description", "websiteUrl"))
 _RARE_IN_CALLS = frozenset(("task", "inputResponses", "requestState"))
@@ -20,24 +21,28 @@ _OPEN = ("experimental", "extensions")
 _CLOSED = ("sampling", "elicitation", "tasks")
 
 
-def is_plain(message: Message, headers: Mapping[bytes, bytes]) -> bool:
+def is_plain(
+    method: str, params: Mapping[str, Any], headers: Mapping[bytes, bytes], *, is_modern: bool
+) -> bool:
     """Whether a request of one of our methods is certainly well-formed, in its era."""
-    methods = _MODERN if message.is_modern else _HANDSHAKE
-    check = methods.get(message.method)
-    if check is None or not check(message.params):
+    check = (_MODERN if is_modern else _HANDSHAKE).get(method)
+    if check is None or not check(params):
         return False
-    return not message.is_modern or _agrees(message, headers)
+    return not is_modern or (_agrees(method, params, headers) and _says_who(params))
 
 
-def _agrees(message: Message, headers: Mapping[bytes, bytes]) -> bool:
-    """The headers repeat what the body says, and the body says who is asking."""
-    if headers.get(b"mcp-method") != message.method.encode("latin-1", "replace"):
+def _agrees(method: str, params: Mapping[str, Any], headers: Mapping[bytes, bytes]) -> bool:
+    """The headers repeat what the body asks for."""
+    if headers.get(METHOD_HEADER) != method.encode():
         return False
-    if message.method == "tools/call" and not _is_named(message.params["name"], headers):
-        return False
-    meta = message.params.get("_meta", {})
+    return method != "tools/call" or _is_named(params["name"], headers)
+
+
+def _says_who(params: Mapping[str, Any]) -> bool:
+    """The request carries what was once said in a handshake."""
+    meta = params.get("_meta", {})
     return (
-        meta.get(PROTOCOL_VERSION) == "2026-07-28"
+        meta.get(PROTOCOL_VERSION) == MODERN_VERSION
         and _are_capabilities(meta.get(CLIENT_CAPABILITIES))
         and (CLIENT_INFO not in meta or _is_info(meta[CLIENT_INFO]))
         and LOG_LEVEL not in meta
@@ -46,7 +51,7 @@ def _agrees(message: Message, headers: Mapping[bytes, bytes]) -> bool:
 
 def _is_named(name: str, headers: Mapping[bytes, bytes]) -> bool:
     # A name with other characters comes encoded, and is none of ours anyway.
-    value = headers.get(b"mcp-name", b"")
+    value = headers.get(NAME_HEADER, b"")
     return name.isascii() and not value.startswith(b"=?") and value == name.encode()
 
 

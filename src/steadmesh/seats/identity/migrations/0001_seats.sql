@@ -10,12 +10,13 @@ CREATE TABLE seats (
     config_revision TEXT NOT NULL,
     policy_revision BIGINT NOT NULL,
     policy_digest TEXT NOT NULL,
-    profile TEXT NOT NULL,
-    policy TEXT NOT NULL,
     suspended INTEGER NOT NULL DEFAULT 0,
     retire_by BIGINT,
     retired_at BIGINT,
-    created_at BIGINT NOT NULL
+    created_at BIGINT NOT NULL,
+    -- The long ones last: what lies behind them is slow to reach.
+    profile TEXT NOT NULL,
+    policy TEXT NOT NULL
 );
 CREATE UNIQUE INDEX seats_live_key ON seats (organisation_id, key) WHERE retired_at IS NULL;
 CREATE INDEX seats_organisation ON seats (organisation_id, key);

@@ -60,7 +60,7 @@ CREATE TABLE deliveries (
     carried_by BIGINT,
     error TEXT,
     created_at BIGINT NOT NULL
-);
+) CLUSTERED;
 CREATE INDEX deliveries_inbox ON deliveries (seat_id, state, number) WHERE open = 1;
 CREATE INDEX deliveries_order ON deliveries (seat_id, conversation_id, number) WHERE open = 1;
 CREATE INDEX deliveries_carried ON deliveries (carried_by) WHERE carried_by IS NOT NULL;
@@ -84,5 +84,5 @@ CREATE TABLE channel_outbox (
     error TEXT,
     created_at BIGINT NOT NULL,
     finished_at BIGINT
-);
+) CLUSTERED;
 CREATE INDEX channel_outbox_queued ON channel_outbox (due_at, number) WHERE state = 'queued';

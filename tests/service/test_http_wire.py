@@ -1,0 +1,89 @@
+"""What comes over a connection before it is a request."""
+
+from __future__ import annotations
+
+import json
+import socket
+
+import pytest
+
+from steadmesh.service import wire
+from tests.service import notes
+from tests.support.service import RunningService, whole
+
+LIMIT = 10.0
+
+
+def received(opened: socket.socket) -> bytes:
+    answer = bytearray()
+    while piece := opened.recv(65_536):
+        answer += piece
+    return bytes(answer)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+        b"hello\r\n\r\n",
+        b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nbroken\r\n\r\n",
+        b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab",
+        b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: -1\r\n\r\n",
+        b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\n"
+        b"Transfer-Encoding: chunked\r\n\r\n",
+    ],
+)
+def test_what_is_no_http_is_told_so_and_hung_up_on(shared: RunningService, data: bytes) -> None:
+    head, _, body = shared.raw(data).partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 400 ")
+    assert json.loads(body)["code"] == "invalid"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"GET /" + b"a" * 300_000,
+        b"GET / HTTP/1.1\r\nHost: localhost\r\n" + b"X-A: b\r\n" * 40_000,
+        b"GET / HTTP/1.1\r\nX-A: " + b"b" * 300_000,
+    ],
+    ids=["address", "many", "long"],
+)
+def test_a_head_without_end_is_cut_off(shared: RunningService, data: bytes) -> None:
+    with socket.create_connection(("127.0.0.1", shared.port), timeout=LIMIT) as opened:
+        opened.sendall(data)
+        try:
+            assert received(opened).startswith(b"HTTP/1.1 400 ")
+        except ConnectionResetError:  # it hung up while there was more to be read
+            return
+
+
+@pytest.mark.parametrize("said", [b"", b"GET /healthz HTTP/1.1\r\nHost: loc"])
+def test_who_does_not_say_what_it_wants_is_hung_up_on(
+    monkeypatch: pytest.MonkeyPatch, said: bytes
+) -> None:
+    monkeypatch.setattr(wire, "HEAD_SECONDS", 0.05)
+    with (
+        RunningService(families=notes.FAMILIES, features=[notes.FEATURE]) as running,
+        socket.create_connection(("127.0.0.1", running.port), timeout=LIMIT) as opened,
+    ):
+        opened.sendall(said)
+        assert received(opened) == b""
+
+
+def test_the_time_for_a_head_begins_anew_with_each_request(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(wire, "HEAD_SECONDS", 0.2)
+    with RunningService(families=notes.FAMILIES, features=[notes.FEATURE]) as running:
+        connection = running.connection(timeout=LIMIT)
+        headers = {"Authorization": f"Bearer {notes.ADA}", "X-Steadmesh-Generation": "1"}
+        for _ in range(3):
+            connection.request("GET", "/v1/books/a/next?wait=0.15", headers=headers)
+            assert whole(connection.getresponse()).status == 204
+        connection.close()
+
+
+def test_requests_may_be_sent_before_the_last_was_answered(shared: RunningService) -> None:
+    request = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    last = request.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
+    assert shared.raw(request * 3 + last).count(b"HTTP/1.1 200 ") == 4
