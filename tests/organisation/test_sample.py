@@ -224,8 +224,8 @@ def test_two_hundred_seats_compile_fast() -> None:
     data["message_routes"]["all"] = {"from": "team:build", "to": "team:build"}
     started = time.process_time()
     assert len(compile(data).seats["seat7"].recipients) == 201
-    # Half a second is the aim; the machines that run the tests may be three times slower.
-    assert time.process_time() - started < 1.5
+    # It takes 0.4 s; what this is to catch is work that grows with the cube of the seats.
+    assert time.process_time() - started < 3
 
 
 def test_the_text_and_the_data_are_the_same_file() -> None:

@@ -7,7 +7,10 @@ from typing import Any
 import pytest
 
 from steadmesh.kernel.clock import SECOND
+from steadmesh.kernel.database import Transaction
 from steadmesh.seats.identity import start_retiring
+from steadmesh.seats.messages import Inbox, Origin, Sender, open_conversation, queue_message
+from steadmesh.tools import Credentials
 from tests.seats.test_leases import refused
 from tests.seats.world import Actor, World
 from tests.support.organisations import fixture_f
@@ -224,7 +227,7 @@ def test_a_seat_that_is_gone_cannot_be_answered_though_its_key_lives_on(world: W
     lead("messages.send", to="engineer", body="x")
     asked = message_of(engineer)
 
-    def retire(tx: Any) -> None:
+    def retire(tx: Transaction) -> None:
         tx.run("UPDATE seats SET retired_at = 1 WHERE id = :id", id=lead.seat_id)
 
     world.database.write_blocking(retire)
@@ -262,7 +265,7 @@ def test_a_full_inbox_takes_no_reply_either(world: World) -> None:
 def fill_inbox(world: World, seat: str, count: int) -> None:
     """Queue messages of nobody in particular, each in a conversation of its own."""
 
-    def fill(tx: Any) -> None:
+    def fill(tx: Transaction) -> None:
         rows = [
             {
                 "id": f"filler-{n}",
@@ -306,6 +309,41 @@ def test_a_send_wakes_the_inbox_and_the_supervisor_unless_wake_is_false(world: W
     assert inbox not in woken
     rep_a("messages.send", to="lead", body="act")
     assert {inbox, f"runtime:{world.organisation_id}"} <= woken
+
+
+@pytest.mark.parametrize("origin", ["schedule", "system", "probe"])
+def test_what_the_platform_wrote_takes_no_answer(world: World, origin: Origin) -> None:
+    lead = world.actor("lead")
+    scope, seat_id, now = world.organisation_id, lead.seat_id, world.clock.now()
+
+    def notify(tx: Transaction) -> None:
+        talk = open_conversation(tx, scope, kind="system", seats=(seat_id,), now=now)
+        inbox = Inbox(scope, seat_id, "lead")
+        queue_message(tx, inbox, Sender(origin), conversation_id=talk, body="look", now=now)
+
+    world.database.write_blocking(notify)
+    envelope = message_of(lead)
+    assert envelope["origin"] == origin
+    assert not {"reply_route", "sender_seat", "correlation_id"} & set(envelope)
+    refusal = refused(
+        "invalid", lead, "messages.reply", message_id=envelope["message_id"], body="x"
+    )
+    assert f"origin {origin}" in refusal.failure.message
+    [listed] = lead("messages.history")["conversations"]
+    assert listed["kind"] == "system"
+
+
+def test_d10_a_send_repeated_under_its_key_gives_the_same_id_and_sends_once(world: World) -> None:
+    """The first answer got lost after the commit."""
+    rep_a, lead = world.actor("rep_a"), world.actor("lead")
+    credentials = Credentials(
+        bearer=rep_a.token, generation=rep_a.generation, idempotency_key="key 1"
+    )
+    arguments = {"to": "lead", "body": "once"}
+    answers = {world.run("messages.send", arguments, credentials).content for _ in range(2)}
+    assert len(answers) == 1
+    assert message_of(lead)["body"] == "once"
+    assert lead.next() is None
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from steadmesh.kernel.database import Transaction
+from steadmesh.seats.messages import InboxCounts, inbox_counts
 from tests.seats.test_leases import refused
 from tests.seats.test_messages import NOBODY, message_of
 from tests.seats.world import Actor, World
@@ -273,3 +274,38 @@ def test_what_was_handed_over_makes_room_in_the_inbox(world: World) -> None:
         return len(rows)
 
     assert world.database.read_blocking(open_deliveries) == 0
+
+
+# Counts
+
+
+def test_counts_of_an_inbox_tell_what_waits_since_when_until_when_and_what_is_dead(
+    world: World,
+) -> None:
+    lead, engineer = world.actor("lead"), world.actor("engineer")
+    began = world.clock.now()
+
+    def counts(seat: Actor) -> InboxCounts | None:
+        return world.database.read_blocking(
+            lambda tx: inbox_counts(tx, world.organisation_id).get(seat.seat_id)
+        )
+
+    assert counts(engineer) is None
+    lead("messages.send", to="engineer", body="quiet", wake=False)
+    assert counts(engineer) is None
+    lead("messages.send", to="engineer", body="one")
+    world.clock.advance(5)
+    lead("messages.send", to="engineer", body="two")
+    later = world.clock.now()
+    assert counts(engineer) == InboxCounts(pending=2, oldest=began, next_due=began)
+    turn = engineer.next()
+    assert counts(engineer) == InboxCounts(pending=2, oldest=began, next_due=later)
+    engineer.finish(turn)
+    for _ in range(5):
+        engineer.finish(engineer.next(), "failed")
+        world.clock.advance(300)
+    assert counts(engineer) == InboxCounts(dead=1)
+    only = world.database.read_blocking(
+        lambda tx: inbox_counts(tx, world.organisation_id, lead.seat_id)
+    )
+    assert only == {}

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.service.notes import ADA
+from tests.service.notes import ADA, AGENT
 from tests.support.service import Response, RunningService
 
 SEAT = {"Authorization": f"Bearer {ADA}", "X-Steadmesh-Generation": "1"}
@@ -133,6 +133,12 @@ def test_the_list_is_that_of_the_caller(shared: RunningService) -> None:
     assert mine[0].keys() == {"name", "description", "input_schema", "output_schema"}
     nobody = shared.request("GET", "/v1/tools").json()
     assert [tool["name"] for tool in nobody] == ["notes.other"]
+
+
+def test_a_caller_of_the_other_family_calls_its_tools(shared: RunningService) -> None:
+    agent = {"X-Agent-Token": AGENT}
+    assert shared.request("POST", "/v1/tools/notes.other", {}, headers=agent).status == 200
+    assert shared.request("POST", "/v1/tools/notes.other", {}).error == (401, "unauthenticated")
 
 
 def test_a_repeated_key_gives_the_same_answer_and_does_nothing(books: RunningService) -> None:

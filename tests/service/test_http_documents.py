@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 from typing import Any
 
 import jsonschema_rs
@@ -12,6 +13,9 @@ from schemathesis.core.result import Ok
 
 from steadmesh import __version__
 from steadmesh.kernel.database import DatabaseUnavailable, Transaction
+from steadmesh.service.assembly import FEATURES
+from steadmesh.service.replies import STATUS
+from steadmesh.tools import Tool
 from tests.service import notes
 from tests.service.notes import ADA
 from tests.support.service import RunningService
@@ -170,3 +174,21 @@ def test_answers_are_as_the_document_says(shared: RunningService, document: Any)
         body = {"arguments": {"text": text}}
         answer = shared.request("POST", "/v1/tools/notes.add", body, headers=SEAT).json()
         jsonschema_rs.validate(content, answer)
+
+
+# The manual
+
+MANUAL = Path(__file__).parents[2] / "docs" / "http-api.md"
+
+
+@pytest.mark.parametrize(
+    "endpoint", [e for feature in FEATURES for e in feature.endpoints], ids=lambda e: str(e.name)
+)
+def test_the_manual_names_every_endpoint(endpoint: Tool) -> None:
+    assert f"`{endpoint.name}`" in MANUAL.read_text()
+
+
+def test_the_manual_names_every_status_of_a_failure() -> None:
+    text = MANUAL.read_text()
+    for kind, status in STATUS.items():
+        assert f"| {status} | `" in text, kind

@@ -18,6 +18,9 @@ from steadmesh.kernel.jobs import Job, JobContext
 TOPIC = "events"
 BATCH = 1_000
 
+# Made once: `json.dumps` with these options makes an encoder per call.
+_compact = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
+
 
 @dataclass(frozen=True, slots=True)
 class Event:
@@ -36,7 +39,7 @@ def record(tx: Transaction, kind: str, *, scope: str, at: Instant, **data: Any) 
         "INSERT INTO events (scope, kind, data, at) VALUES (:scope, :kind, :data, :at)",
         scope=scope,
         kind=kind,
-        data=json.dumps(data, separators=(",", ":"), ensure_ascii=False),
+        data=_compact(data),
         at=at,
     )
     tx.wake(TOPIC)

@@ -279,7 +279,7 @@ def _bootstrap(document: Mapping[str, Any]) -> Bootstrap:
     return Bootstrap(
         identity=document.get("self") or {},
         instructions=tuple(document.get("instructions") or ()),
-        guidance=str(document.get("guidance") or ""),
+        guidance=tuple(str(line) for line in document.get("guidance") or ()),
         recovery=Recovery(
             session=None if session is None else _checkpoint(session),
             handoff=recovery.get("handoff"),

@@ -247,6 +247,8 @@ class HttpService:
         if (credentials.bearer or "").startswith(OPERATOR_PREFIX):
             await self._verify(credentials)
         body = await request.body(BODY_LIMIT)
+        if not body:
+            raise Refusal(400, "the body is empty; send one message of JSON-RPC")
         answer = await self._mcp.answer(body, request.scope, credentials)
         if answer is not None:
             return Reply(answer.status, answer.body, answer.headers)

@@ -248,7 +248,7 @@ def _own_paths() -> dict[str, Schema]:
         },
         "required": ["name", "description", "input_schema"],
     }
-    rpc: Schema = {"type": ["object", "array"]}
+    rpc: Schema = {"type": "object"}
     anybody: list[Schema] = []
     return {
         "/healthz": _get("healthz", "The process is up.", status, security=anybody, failures=()),
@@ -298,7 +298,8 @@ def _own_paths() -> dict[str, Schema]:
                     "202": {"description": "A notification was taken."},
                     "406": {"description": "`Accept` names no type that is offered."},
                 }
-                | _failures(),
+                | _failures()
+                | {"400": _json("An error of JSON-RPC, or of the request as such.", rpc)},
             }
         },
         "/internal/v1/service:stop": {

@@ -222,7 +222,7 @@ class Running:
             log.info("service has stopped")
 
     def _hear_signals(self, loop: asyncio.AbstractEventLoop) -> None:
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(number, self._signalled, number)
 
     def _signalled(self, number: int) -> None:

@@ -37,6 +37,7 @@ from steadmesh.tools import (
 
 ADA, DEAD = "sms_ada", "sms_dead"
 PERSON = "the-token-of-mia"
+AGENT = "the-token-of-zoe"
 
 
 class Refused(Unauthenticated):
@@ -97,6 +98,12 @@ def _person(tx: Transaction, credentials: Credentials, now: Instant) -> Caller:
     return Caller(name="mia", scope="acme", credential="mia")
 
 
+def _agent(tx: Transaction, credentials: Credentials, now: Instant) -> Caller:
+    if credentials.agent_token != AGENT:
+        raise Refused()
+    return Caller(name="zoe", scope="relay", credential="zoe")
+
+
 def _nothing(*_: Any) -> None:
     return None
 
@@ -109,6 +116,7 @@ FAMILIES = (
     Family("seats", _seat, _admit, _confirm, _no_locks),
     OPERATORS,
     Family("people", _person, _nothing, _nothing, _no_locks),
+    Family("relay", _agent, _nothing, _nothing, _no_locks),
 )
 
 

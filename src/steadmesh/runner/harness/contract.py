@@ -135,7 +135,7 @@ class Bootstrap:
     identity: Mapping[str, Any] = field(default_factory=dict)
     """The answer of the `self` tool."""
     instructions: tuple[Mapping[str, Any], ...] = ()
-    guidance: str = ""
+    guidance: tuple[str, ...] = ()
     recovery: Recovery = field(default_factory=Recovery)
 
 

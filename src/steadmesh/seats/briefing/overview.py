@@ -28,6 +28,14 @@ class SeatOverview(SeatStatus):
     policy_revision: int
 
 
+class BindingOverview(Result):
+    key: str
+    connection: str
+    adapter: str
+    external_user_id: str
+    seat: str
+
+
 class OrganisationOverview(Result):
     organization_id: str
     key: str
@@ -35,6 +43,7 @@ class OrganisationOverview(Result):
     timezone: str
     applied_at: str
     seats: list[SeatOverview]
+    bindings: list[BindingOverview]
 
 
 @endpoint("GET /internal/v1/organizations/{organization}/status", family="operator", reads=True)
@@ -44,7 +53,8 @@ def overview(call: Call[Any], args: Overview) -> OrganisationOverview:
     if row is None or row["deleted_at"] is not None:
         raise NoSuchOrganisation()
     counts = inbox_counts(call.tx, args.organization)
-    bindings = json.loads(row["document"]).get("channel_bindings", {})
+    document = json.loads(row["document"])
+    bindings = document.get("channel_bindings", {})
     people: dict[str, list[str]] = {}
     for binding in bindings.values():
         people.setdefault(binding["seat"], []).append(binding["external_user_id"])
@@ -66,5 +76,15 @@ def overview(call: Call[Any], args: Overview) -> OrganisationOverview:
                 policy_revision=seat["policy_revision"],
             )
             for seat in live_seats(call.tx, args.organization)
+        ],
+        bindings=[
+            BindingOverview(
+                key=key,
+                connection=binding["connection"],
+                adapter=document["connections"][binding["connection"]]["adapter"],
+                external_user_id=binding["external_user_id"],
+                seat=binding["seat"],
+            )
+            for key, binding in sorted(bindings.items())
         ],
     )

@@ -63,6 +63,7 @@ class SeatRuntime(Result):
     display_name: str
     timezone: str
     config_revision: str
+    policy_digest: str
     harness_adapter: str
     harness_config: dict[str, Any]
     execution: ExecutionProfile
@@ -138,6 +139,7 @@ def _seat_runtime(row: Row, inbox: InboxCounts, saved: dict[str, str], now: Inst
         display_name=row["display_name"],
         timezone=row["timezone"],
         config_revision=row["config_revision"],
+        policy_digest=row["policy_digest"],
         harness_adapter=row["adapter"],
         harness_config=profile["harness"].get("config") or {},
         execution=ExecutionProfile(

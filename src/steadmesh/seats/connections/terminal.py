@@ -138,7 +138,8 @@ def follow(call: Call[PersonCaller], args: FollowTerminal) -> Followed:
     else:  # a client of a database that was since restored may name a position to come
         after = min(args.after, _store.last_line(call.tx, **reader))
         _store.note_shown(call.tx, position=after, **reader)
-    rows = _store.lines(call.tx, after=after, limit=args.limit, **reader)
+    limit = min(max(args.limit, 1), KEPT_LINES)
+    rows = _store.lines(call.tx, after=after, limit=limit, **reader)
     entries = [
         Entry(
             position=row["number"],

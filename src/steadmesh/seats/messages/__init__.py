@@ -4,7 +4,13 @@ from steadmesh.seats.messages import history, inbox, recipients, reply, send
 from steadmesh.seats.messages.counts import InboxCounts, inbox_counts
 from steadmesh.seats.messages.envelope import Envelope, envelope
 from steadmesh.seats.messages.people import OUTBOX_TOPIC, Person, human_conversation, talk_of
-from steadmesh.seats.messages.queueing import Inbox, Sender, open_conversation, queue_message
+from steadmesh.seats.messages.queueing import (
+    Inbox,
+    Origin,
+    Sender,
+    open_conversation,
+    queue_message,
+)
 from steadmesh.tools import Feature
 
 FEATURE = Feature(
@@ -24,6 +30,7 @@ __all__ = [
     "Envelope",
     "Inbox",
     "InboxCounts",
+    "Origin",
     "Person",
     "Sender",
     "envelope",

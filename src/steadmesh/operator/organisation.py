@@ -1,0 +1,152 @@
+"""bundle, check, plan, apply."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from steadmesh.operator.api import Api, Refused
+from steadmesh.operator.terminal import note, result, result_json, table
+from steadmesh.operator.trouble import CommandFailed
+from steadmesh.seats.organisation import (
+    Change,
+    Document,
+    InvalidOrganisation,
+    Organisation,
+    SeatRevisions,
+    absolute_secrets,
+    bundle_reference,
+    differences,
+    load,
+    read_bundles,
+    render,
+)
+
+
+def bundle(file: str, root: str | None) -> int:
+    """Print the reference of an instruction file."""
+    try:
+        result(bundle_reference(Path(file), root=Path(root or ".")))
+    except InvalidOrganisation as invalid:
+        raise CommandFailed("\n".join(problem.message for problem in invalid.problems)) from None
+    return 0
+
+
+def check(file: str, *, as_json: bool) -> int:
+    """Report every mistake of a file."""
+    try:
+        organisation, _, _ = _read(file)
+    except InvalidOrganisation as invalid:
+        return _report(invalid, file, as_json=as_json)
+    if as_json:
+        result_json([])
+    else:
+        note(
+            f"{file}: good: {len(organisation.seats)} seats, {len(organisation.bindings)} people, "
+            f"digest {organisation.digest[:12]}"
+        )
+    return 0
+
+
+def plan(file: str, data: str | None, *, as_json: bool) -> int:
+    """Show what an apply would change."""
+    try:
+        organisation, _, _ = _read(file)
+    except InvalidOrganisation as invalid:
+        return _report(invalid, file, as_json=as_json)
+    changes = differences(_in_force(Api.find(data), organisation.key), organisation)
+    if as_json:
+        result_json([_change_as_json(change) for change in changes])
+        return 0
+    table(["seat", "", "what happens"], [_row(change) for change in changes])
+    moved = [change for change in changes if change.kind != "unchanged"]
+    note(f"{len(moved)} of {len(changes)} seats would change" if moved else "nothing would change")
+    return 0
+
+
+def apply(file: str, data: str | None, *, as_json: bool) -> int:
+    """Put a file in force."""
+    try:
+        synced = put_in_force(Api.find(data), file)
+    except InvalidOrganisation as invalid:
+        return _report(invalid, file, as_json=as_json)
+    if as_json:
+        result_json(synced)
+        return 0
+    result(f"organisation {synced['key']} ({synced['organization_id']})")
+    rows = [[key, seat["change"], seat["seat_id"]] for key, seat in synced["seats"].items()]
+    rows += [
+        [key, f"retiring until {seat['retire_by']}", seat["seat_id"]]
+        for key, seat in synced["retiring"].items()
+    ]
+    table(["seat", "", "id"], rows)
+    note("applied; the policy holds from now on" if synced["changed"] else "nothing changed")
+    return 0
+
+
+def put_in_force(api: Api, file: str) -> dict[str, Any]:
+    """Apply a file; what the service answered, with the key. Raises `InvalidOrganisation`."""
+    organisation, document, bundles = _read(file)
+    path = Path(file).resolve()
+    body = {
+        "key": organisation.key,
+        "namespace": "local",
+        "source_uid": str(path),
+        "file": absolute_secrets(document.data, path.parent),
+        "bundles": bundles,
+    }
+    try:
+        synced: dict[str, Any] = api.post("/internal/v1/organizations:sync", body)
+    except Refused as refused:
+        raise CommandFailed(f"{file}: {refused}") from None
+    return {"key": organisation.key, **synced}
+
+
+def _read(file: str) -> tuple[Organisation, Document, dict[str, str]]:
+    """A good file with its bundles. Raises `InvalidOrganisation` with all that is wrong."""
+    document, organisation = load(Path(file))
+    return organisation, document, read_bundles(Path(file), organisation, line_of=document.line_of)
+
+
+def _report(invalid: InvalidOrganisation, file: str, *, as_json: bool) -> int:
+    if as_json:
+        result_json(
+            [{"path": p.path, "line": p.line, "message": p.message} for p in invalid.problems]
+        )
+    else:
+        result(render(invalid.problems, file))
+        count = len(invalid.problems)
+        note(f"{count} {'mistake' if count == 1 else 'mistakes'}; nothing was applied")
+    return 1
+
+
+def _in_force(api: Api, key: str) -> dict[str, SeatRevisions]:
+    for organisation in api.organisations():
+        if organisation.key == key:
+            return {
+                seat: SeatRevisions(row["config_revision"], row["policy_digest"])
+                for seat, row in api.seats(organisation).items()
+                if row.get("retire_by") is None
+            }
+    return {}
+
+
+_SIGNS = {"new": "+", "changed": "~", "unchanged": " ", "retiring": "-"}
+_EFFECTS = {
+    "configuration": "its runner starts anew at a turn boundary",
+    "policy": "its rights change with the next call",
+}
+
+
+def _row(change: Change) -> list[str]:
+    what = {
+        "new": "new",
+        "unchanged": "unchanged",
+        "retiring": "retires: it is no longer in the file",
+        "changed": "; ".join(_EFFECTS[revision] for revision in change.revisions),
+    }[change.kind]
+    return [f"{_SIGNS[change.kind]} {change.seat}", change.kind, what]
+
+
+def _change_as_json(change: Change) -> dict[str, Any]:
+    return {"seat": change.seat, "kind": change.kind, "revisions": list(change.revisions)}
