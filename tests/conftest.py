@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 
 from steadmesh.kernel.clock import TurnedClock
@@ -22,6 +23,10 @@ from tests.support.postgres import (
     make_template,
     postgres_server,
 )
+
+# The machine that runs the tests is shared: how long one example takes says nothing.
+hypothesis.settings.register_profile("steadmesh", deadline=None, database=None)
+hypothesis.settings.load_profile("steadmesh")
 
 _RUN_DIR = "steadmesh_run_dir"
 _run_dir = pytest.StashKey[Path]()

@@ -1,6 +1,6 @@
 """The interface of each tool stands in a file of its own, so that a change of it is seen in a diff.
 
-    python -m tests.test_interfaces      write the files anew
+python -m tests.test_interfaces      write the files anew
 """
 
 from __future__ import annotations

@@ -89,6 +89,19 @@ def test_a_full_disk_turns_readiness_red_until_a_write_succeeds(
     assert books.service.database.full is False
 
 
+def test_a_disk_that_was_full_is_ready_once_there_is_room() -> None:
+    with RunningService(families=notes.FAMILIES, features=[notes.FEATURE]) as running:
+        database = running.service.database
+        database.write_blocking(lambda tx: tx.all("PRAGMA max_page_count = 1"))  # as small as it is
+        body = {"arguments": {"text": "x" * 500_000}}
+        answer = running.request("POST", "/v1/tools/notes.add", body, headers=SEAT).json()
+        assert answer["content"]["error"] == "unavailable"
+        assert f"the disk that holds {running.data} is full" in answer["content"]["message"]
+        assert running.request("GET", "/readyz").error == (503, "unavailable")
+        database.write_blocking(lambda tx: tx.all("PRAGMA max_page_count = 1000000"))
+        assert running.request("GET", "/readyz").status == 200
+
+
 def test_requests_are_counted_by_route_and_status(books: RunningService) -> None:
     books.request("GET", "/v1/books/some-book-of-mine", headers=SEAT)
     books.request("GET", "/nowhere/at/all")

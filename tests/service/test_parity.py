@@ -142,7 +142,12 @@ CALLS: list[tuple[str, str, dict[str, Any], Outcome]] = [
     ("lead", "messages.send", {"to": "engineer"}, (True, "invalid")),
     ("lead", "messages.send", {"too": "engineer", "body": "x"}, (True, "invalid")),
     ("lead", "status", {}, (False, ["seats", "self"])),
-    ("lead", "status", {"seats": ["engineer", "rep_a", "nobody"]}, (False, ["not_reachable", "seats", "self"])),
+    (
+        "lead",
+        "status",
+        {"seats": ["engineer", "rep_a", "nobody"]},
+        (False, ["not_reachable", "seats", "self"]),
+    ),
     ("lead", "status", {"seats": ["x"] * 21}, (True, "invalid")),
     ("lead", "self", {}, (False, [])),
     ("lead", "self", {"x": 1}, (True, "invalid")),

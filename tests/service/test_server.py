@@ -200,6 +200,29 @@ def test_a_data_directory_that_is_a_file_is_refused(serve: Serve, tmp_path: Path
     assert "is a file" in process.said[0]
 
 
+@pytest.mark.parametrize("content", [b"this is no database " * 500, b""])
+def test_a_file_that_is_no_database_is_refused_and_an_empty_one_is_made_one(
+    serve: Serve, tmp_path: Path, content: bytes
+) -> None:
+    (tmp_path / "service.lock").touch()  # a data directory of ours
+    (tmp_path / "steadmesh.db").write_bytes(content)
+    process = serve(tmp_path)
+    if content:
+        assert process.ended() == 1
+        assert f"cannot open the database {tmp_path}/steadmesh.db" in process.said[-1]
+        assert (tmp_path / "steadmesh.db").read_bytes() == content
+    else:
+        process.started()
+
+
+def test_an_address_that_cannot_be_written_ends_the_start(serve: Serve, tmp_path: Path) -> None:
+    (tmp_path / "data" / "address.json" / "x").mkdir(parents=True)
+    (tmp_path / "data").chmod(0o700)
+    process = serve(tmp_path / "data")
+    assert process.ended() == 1
+    assert "address.json cannot be written" in process.said[-1]
+
+
 def test_a_database_that_cannot_be_reached_is_named_without_a_traceback(
     serve: Serve, tmp_path: Path
 ) -> None:
@@ -212,7 +235,9 @@ def test_a_database_that_cannot_be_reached_is_named_without_a_traceback(
     assert not (tmp_path / "address.json").exists()
 
 
-def test_a_killed_service_is_followed_by_another_on_the_same_data(serve: Serve, tmp_path: Path) -> None:
+def test_a_killed_service_is_followed_by_another_on_the_same_data(
+    serve: Serve, tmp_path: Path
+) -> None:
     first = serve(tmp_path).started()
     before = address(tmp_path)
     first.send(signal.SIGKILL)

@@ -87,7 +87,7 @@ class Api:
 
     def _call(self, method: str, path: str, body: Mapping[str, object] | None) -> Any:
         answer = self.operator.request(method, path, body=body)
-        if answer.status in (202, 204) and not answer.body:
+        if answer.status < 400 and not answer.body:
             return None
         if answer.status < 400:
             return answer.json()

@@ -17,6 +17,8 @@ from steadmesh.operator.terminal import note
 from steadmesh.operator.trouble import CommandFailed
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from steadmesh.client.http import Service
 
 RECONNECT_SECONDS = 2.0
@@ -96,7 +98,17 @@ def _messages() -> Any:
 class Conversation:
     """One person's end of a terminal channel."""
 
-    def __init__(self, service: Service, organisation: str, connection: str, token: str) -> None:
+    def __init__(
+        self,
+        service: Service,
+        organisation: str,
+        connection: str,
+        token: str,
+        *,
+        show: Callable[[str], None] | None = None,
+    ) -> None:
+        """`show` gets each answer; without it they are printed."""
+        self._show = show or _print
         self._service = service
         self._path = f"/v1/channels/{organisation}/{connection}"
         self._headers = {"Authorization": f"Bearer {token}"}
@@ -138,10 +150,10 @@ class Conversation:
                 pass
             threading.Event().wait(RECONNECT_SECONDS)
 
-    def wait_for_answers(self, seconds: float) -> None:
-        """After the end of input: until each message has an answer, or the time is over."""
+    def wait_for_answers(self, seconds: float) -> bool:
+        """Until each message has an answer, or the time is over; whether all have."""
         with self._heard:
-            self._heard.wait_for(lambda: self._answers >= self._sent, timeout=seconds)
+            return self._heard.wait_for(lambda: self._answers >= self._sent, timeout=seconds)
 
     def _follow(self) -> None:
         headers = self._headers | ({"Last-Event-ID": self._last_id} if self._last_id else {})
@@ -161,8 +173,9 @@ class Conversation:
                 self._answers += 1
                 self._heard.notify_all()
 
-    def _show(self, text: str) -> None:
-        print(f"representative> {for_terminal(text)}", flush=True)
+
+def _print(text: str) -> None:
+    print(f"representative> {for_terminal(text)}", flush=True)
 
 
 def _said(answer: Any) -> str:

@@ -37,7 +37,7 @@ def check(file: str, *, as_json: bool) -> int:
     try:
         organisation, _, _ = _read(file)
     except InvalidOrganisation as invalid:
-        return _report(invalid, file, as_json=as_json)
+        return explain(invalid, file, as_json=as_json)
     if as_json:
         result_json([])
     else:
@@ -53,7 +53,7 @@ def plan(file: str, data: str | None, *, as_json: bool) -> int:
     try:
         organisation, _, _ = _read(file)
     except InvalidOrganisation as invalid:
-        return _report(invalid, file, as_json=as_json)
+        return explain(invalid, file, as_json=as_json)
     changes = differences(_in_force(Api.find(data), organisation.key), organisation)
     if as_json:
         result_json([_change_as_json(change) for change in changes])
@@ -69,7 +69,7 @@ def apply(file: str, data: str | None, *, as_json: bool) -> int:
     try:
         synced = put_in_force(Api.find(data), file)
     except InvalidOrganisation as invalid:
-        return _report(invalid, file, as_json=as_json)
+        return explain(invalid, file, as_json=as_json)
     if as_json:
         result_json(synced)
         return 0
@@ -108,7 +108,8 @@ def _read(file: str) -> tuple[Organisation, Document, dict[str, str]]:
     return organisation, document, read_bundles(Path(file), organisation, line_of=document.line_of)
 
 
-def _report(invalid: InvalidOrganisation, file: str, *, as_json: bool) -> int:
+def explain(invalid: InvalidOrganisation, file: str, *, as_json: bool = False) -> int:
+    """Print every mistake of a file; the exit status."""
     if as_json:
         result_json(
             [{"path": p.path, "line": p.line, "message": p.message} for p in invalid.problems]

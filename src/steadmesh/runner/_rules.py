@@ -34,6 +34,8 @@ class Local:
     instance: str | None = None
     config_revision: str = ""
     uptime_seconds: float = 0.0
+    view_age_seconds: float = 0.0
+    """Since the view of the seat was made."""
     stopping_seconds: float = 0.0
     has_leftovers: bool = False
     """Processes of an ended start that still exist."""
@@ -130,7 +132,7 @@ def _reason_to_stop(seat: SeatView, local: Local, policy: Policy) -> str | None:
         timeout = seat.idle_timeout_seconds
     quiet = local.uptime_seconds
     if seat.quiet_seconds is not None:
-        quiet = min(quiet, seat.quiet_seconds)
+        quiet = min(quiet, seat.quiet_seconds + local.view_age_seconds)
     return f"idle for {timeout:g} s" if quiet >= timeout else None
 
 

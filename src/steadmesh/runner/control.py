@@ -45,9 +45,7 @@ class Control:
 
     def fence(self, seat_id: str, expected_generation: int) -> None:
         """End a generation whose start is confirmed gone."""
-        self._request(
-            "POST", _seat(seat_id, "fence"), {"expected_generation": expected_generation}
-        )
+        self._request("POST", _seat(seat_id, "fence"), {"expected_generation": expected_generation})
 
     def set_state(self, seat_id: str, state: str, detail: str | None) -> None:
         """Our word on a seat that does not run."""

@@ -17,6 +17,7 @@ from steadmesh.kernel.redaction import Secrets
 from steadmesh.runner import harness
 from steadmesh.runner.harness.contract import HarnessError
 from steadmesh.runner.platform import Platform
+from steadmesh.runner.processes import own_process, write_process
 from steadmesh.runner.seat import FAILED, SeatRunner
 from steadmesh.runner.settings import RunnerSettings, SettingsError, read_settings
 
@@ -93,6 +94,8 @@ def _about(arguments: Sequence[str]) -> int:
 
 
 def _run(settings: RunnerSettings, environment: Mapping[str, str]) -> int:
+    # Who started us records it too, unless killed in between.
+    write_process(settings.run_dir, own_process())
     runner = SeatRunner(
         settings,
         Platform(Service(settings.addresses), settings.token_file),

@@ -18,8 +18,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from steadmesh.runner.folder import write_atomically
+
 _PROC = Path("/proc")
 _GROUP_FILE = "group-"
+_PROCESS_FILE = "process"
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,3 +238,17 @@ def own_process() -> ProcessId:
     if process is None:
         raise RuntimeError(f"this system ({sys.platform}) does not tell a process's start time")
     return process
+
+
+def write_process(folder: Path, process: ProcessId) -> None:
+    """Record which process a start is."""
+    write_atomically(folder / _PROCESS_FILE, f"{process.pid} {process.started}")
+
+
+def read_process(folder: Path) -> ProcessId | None:
+    """Which process a start is, once that was recorded."""
+    try:
+        pid, _, started = folder.joinpath(_PROCESS_FILE).read_text(encoding="utf-8").partition(" ")
+        return ProcessId(int(pid), started)
+    except (OSError, ValueError):
+        return None

@@ -27,13 +27,14 @@ from steadmesh.runner.processes import (
     kill,
     kill_group,
     left_of_session,
+    read_process,
     recorded_groups,
+    write_process,
 )
 
 Child = subprocess.Popen[bytes]
 
 _RECORD = "start.json"
-_PROCESS = "process"
 _LONGEST_LAST_WORD = 300
 _NEVER_STARTED_AFTER = 60.0
 """Seconds after which a recorded start without a process is taken for one that never came to be."""
@@ -177,20 +178,6 @@ def runner_command() -> list[str]:
     return [sys.executable, "-P", *prefix, "-m", "steadmesh.runner.main"]
 
 
-def write_process(folder: Path, process: ProcessId) -> None:
-    """Record which process a start is."""
-    write_atomically(folder / _PROCESS, f"{process.pid} {process.started}")
-
-
-def read_process(folder: Path) -> ProcessId | None:
-    """Which process a start is, once that was recorded."""
-    try:
-        pid, _, started = folder.joinpath(_PROCESS).read_text(encoding="utf-8").partition(" ")
-        return ProcessId(int(pid), started)
-    except (OSError, ValueError):
-        return None
-
-
 def _limit(pid: int, memory_limit_bytes: int | None) -> None:
     """Limits that the runner's children inherit; only Linux can set them from outside."""
     if not hasattr(resource, "prlimit"):
@@ -200,7 +187,4 @@ def _limit(pid: int, memory_limit_bytes: int | None) -> None:
         resource.prlimit(pid, resource.RLIMIT_CORE, (0, 0))
         if memory_limit_bytes is not None:
             # Not the address space, of which some runtimes reserve far more than they use.
-            resource.prlimit(
-                pid, resource.RLIMIT_DATA, (memory_limit_bytes, memory_limit_bytes)
-            )
-
+            resource.prlimit(pid, resource.RLIMIT_DATA, (memory_limit_bytes, memory_limit_bytes))

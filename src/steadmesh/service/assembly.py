@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from steadmesh.kernel import outbox
-from steadmesh.kernel.clock import SECOND, Clock, Instant
+from steadmesh.kernel.clock import Clock
 from steadmesh.kernel.config import Config, is_loopback
-from steadmesh.kernel.database import Database, Transaction, open_database
+from steadmesh.kernel.database import Database, open_database
 from steadmesh.kernel.database.migrations import is_newer, migrate
 from steadmesh.kernel.datadir import DataDirectory
 from steadmesh.kernel.jobs import Job, JobContext, JobRunner
@@ -34,7 +34,7 @@ from steadmesh.service.http import HttpService, family_of
 from steadmesh.service.mcp import McpService
 from steadmesh.service.operator import OPERATORS, remember_key
 from steadmesh.service.security import Wall
-from steadmesh.tools import Catalogue, Family, Feature, Services
+from steadmesh.tools import Catalogue, Family, Feature, Gauge, Services
 from steadmesh.tools.audit import Audit
 from steadmesh.tools.kept import FORGETTING
 from steadmesh.tools.run import Runner
@@ -146,7 +146,7 @@ def _put_together(
         jobs.stir(gathered)
 
     database.on_wake(wake)
-    _measure(metrics, database, clock)
+    _measure(metrics, database, clock, gauges=catalogue.gauges)
     hosts = (*config.allowed_hosts, *_own_name(config.host))
     wall = Wall(hosts=hosts, origins=config.allowed_origins, secret=config.http_secret)
     app = HttpService(
@@ -183,32 +183,20 @@ def _own_name(host: str) -> tuple[str, ...]:
     return (f"[{host}]" if ":" in host else host,)
 
 
-def _measure(metrics: Metrics, database: Database, clock: Clock) -> None:
+def _measure(
+    metrics: Metrics, database: Database, clock: Clock, *, gauges: Sequence[Gauge]
+) -> None:
     """Gauges, and what the writer tells of its batches."""
     database.batch_observed = metrics.write_observed
 
-    def seats() -> Iterable[Reading]:
-        rows = database.read_blocking(identity.counts_by_state)
-        return [((row["organisation"], row["state"]), row["seats"]) for row in rows]
+    def reader(gauge: Gauge) -> Callable[[], Iterable[Reading]]:
+        def read() -> Iterable[Reading]:
+            return database.read_blocking(lambda tx: list(gauge.read(tx, clock.now())))
 
-    def oldest() -> Iterable[Reading]:
-        age = database.read_blocking(lambda tx: _oldest_pending(tx, clock.now()))
-        return [((), age)]
+        return read
 
-    metrics.observe("seats", "Seats by state.", seats, labels=("organization", "state"))
-    metrics.observe(
-        "inbox_oldest_pending_seconds", "Age of the oldest message that waits for a turn.", oldest
-    )
-
-
-def _oldest_pending(tx: Transaction, now: Instant) -> float:
-    waiting = [
-        counts.oldest
-        for row in organisation.organisations(tx)
-        for counts in messages.inbox_counts(tx, row["id"]).values()
-        if counts.oldest is not None
-    ]
-    return max(0, now - min(waiting)) / SECOND if waiting else 0.0
+    for gauge in gauges:
+        metrics.observe(gauge.name, gauge.help, reader(gauge), labels=gauge.labels)
 
 
 class _SchemaWatch:

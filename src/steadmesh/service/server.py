@@ -23,6 +23,7 @@ from steadmesh.kernel.clock import SystemClock
 from steadmesh.kernel.config import Config
 from steadmesh.kernel.database import DatabaseProblem
 from steadmesh.kernel.datadir import Address, DataDirectory, DataDirectoryError, process_start
+from steadmesh.kernel.errors import Failure
 from steadmesh.kernel.redaction import Secrets
 from steadmesh.service.assembly import Service, build
 from steadmesh.service.wire import BoundedHttp
@@ -107,7 +108,7 @@ def serve(config: Config) -> int:
         data = DataDirectory.open(config.data)
         with data.hold():
             return _serve_held(config, data)
-    except (DataDirectoryError, DatabaseProblem, CannotListen) as problem:
+    except (DataDirectoryError, DatabaseProblem, CannotListen, Failure) as problem:
         print(f"steadmesh: {problem}", file=sys.stderr)
         return 1
 
@@ -209,7 +210,7 @@ class Running:
 
         def ready() -> None:
             self.service.jobs.start()
-            self._data.write_address(self._address())
+            self._say_where()
             log.info("service listens", extra=logs.fields(url=self._place.url))
             announce()
 
@@ -235,9 +236,9 @@ class Running:
         if self._listener is not None:
             self._listener.end()
 
-    def _address(self) -> Address:
+    def _say_where(self) -> None:
         pid = os.getpid()
-        return Address(
+        address = Address(
             socket=str(self._place.path),
             url=self._place.url,
             pid=pid,
@@ -245,6 +246,11 @@ class Running:
             version=__version__,
             instance_id=self.service.instance_id,
         )
+        try:
+            self._data.write_address(address)
+        except OSError as problem:
+            file = self._data.address_file
+            raise CannotListen(f"{file} cannot be written: {problem.strerror}") from None
 
 
 def _bound_port(config: Config) -> socket.socket:

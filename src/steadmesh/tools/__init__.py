@@ -6,7 +6,7 @@ transaction. Everything else (transports, schemas, permissions, audit) is made f
 
 from steadmesh.tools.arguments import Args, Clamped, Doc, NotBlank, Size
 from steadmesh.tools.call import Call, Caller, Credentials, Services
-from steadmesh.tools.catalogue import Catalogue, Family, Feature
+from steadmesh.tools.catalogue import Catalogue, Family, Feature, Gauge
 from steadmesh.tools.result import Result, fit_page
 from steadmesh.tools.stream import Entry, Follow, Followed, stream
 from steadmesh.tools.tool import Tool, endpoint, tool
@@ -24,6 +24,7 @@ __all__ = [
     "Feature",
     "Follow",
     "Followed",
+    "Gauge",
     "NotBlank",
     "Result",
     "Services",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,17 @@ class UnknownTool(NotFound):
 
 
 @dataclass(frozen=True, slots=True)
+class Gauge:
+    """What is read from the database whenever metrics are asked for."""
+
+    name: str
+    help: str
+    read: Callable[[Transaction, Instant], Iterable[tuple[Sequence[str], float]]]
+    """Values of the labels, and the number; for each series."""
+    labels: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Feature:
     """What a folder of a feature offers. `package` is where its migrations lie."""
 
@@ -26,6 +37,7 @@ class Feature:
     tools: Sequence[Tool] = ()
     endpoints: Sequence[Tool] = ()
     jobs: Sequence[Job] = ()
+    gauges: Sequence[Gauge] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +88,10 @@ class Catalogue:
     def packages(self) -> list[str]:
         """Where migrations lie, in their order."""
         return ["steadmesh.kernel", "steadmesh.tools", *(f.package for f in self.features)]
+
+    @property
+    def gauges(self) -> list[Gauge]:
+        return [gauge for feature in self.features for gauge in feature.gauges]
 
     @property
     def jobs(self) -> list[Job]:

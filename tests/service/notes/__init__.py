@@ -191,7 +191,7 @@ class Post(Args):
 def post(call: Call[Caller], args: Post) -> None:
     """Write one note, or an array of them."""
     for event in args.events or [{"text": args.text}]:
-        write(call.tx, args.book, str(event["text"]))
+        write(call.tx, args.book, str(event.get("text")))
 
 
 class Take(Args):

@@ -272,7 +272,10 @@ class SQLite:
             execute("RELEASE call").fetchall()
             job.actions, job.topics = tx.actions, tx.topics
         except BaseException as problem:
-            job.error = self._unavailable(problem) if isinstance(problem, apsw.Error) else problem
+            job.error = problem
+            if isinstance(problem, apsw.Error):
+                job.error = self._unavailable(problem)
+                job.error.__cause__ = problem  # for the log
             # A full disk or an interrupt ends the whole transaction, the neighbours' savepoints too.
             if not self._writer.in_transaction:
                 return False

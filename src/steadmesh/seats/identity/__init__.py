@@ -4,7 +4,6 @@ from steadmesh.seats.identity import tokens
 from steadmesh.seats.identity._store import (
     add_seat,
     change_seat,
-    counts_by_state,
     display_names,
     live_lease,
     live_seat,
@@ -24,13 +23,14 @@ from steadmesh.seats.identity.caller import (
 )
 from steadmesh.seats.identity.leases import is_live
 from steadmesh.seats.identity.policy import Capability, Policy, parse_policy, policy_text
-from steadmesh.seats.identity.states import REPORTABLE, seat_state
+from steadmesh.seats.identity.states import REPORTABLE, SEATS_BY_STATE, seat_state
 from steadmesh.tools import Feature
 
 FEATURE = Feature(
     package="steadmesh.seats.identity",
     endpoints=[tokens.issue, tokens.end],
     jobs=[tokens.FORGETTING],
+    gauges=[SEATS_BY_STATE],
 )
 
 __all__ = [
@@ -45,7 +45,6 @@ __all__ = [
     "StaleGeneration",
     "add_seat",
     "change_seat",
-    "counts_by_state",
     "display_names",
     "is_live",
     "live_lease",

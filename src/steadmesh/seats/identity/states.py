@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from steadmesh.kernel.database import Row
+from collections.abc import Iterable, Sequence
+
+from steadmesh.kernel.clock import Instant
+from steadmesh.kernel.database import Row, Transaction
+from steadmesh.seats.identity import _store
+from steadmesh.tools import Gauge
 
 REPORTABLE = ("Warm", "Executing", "Quiescing", "Stopped")
 """What a runner may say of itself."""
@@ -17,3 +22,11 @@ def seat_state(seat: Row) -> str:
     if seat["suspended"]:
         return "Blocked"
     return str(seat["state"])
+
+
+def _by_state(tx: Transaction, now: Instant) -> Iterable[tuple[Sequence[str], float]]:
+    for row in _store.counts_by_state(tx):
+        yield (row["organisation"], row["state"]), row["seats"]
+
+
+SEATS_BY_STATE = Gauge("seats", "Live seats.", _by_state, labels=("organization", "state"))

@@ -1,7 +1,7 @@
 """Mail between seats and with people: conversations, messages, and what waits in an inbox."""
 
 from steadmesh.seats.messages import history, inbox, recipients, reply, send
-from steadmesh.seats.messages.counts import InboxCounts, inbox_counts
+from steadmesh.seats.messages.counts import OLDEST_PENDING, InboxCounts, inbox_counts
 from steadmesh.seats.messages.envelope import Envelope, envelope
 from steadmesh.seats.messages.people import OUTBOX_TOPIC, Person, human_conversation, talk_of
 from steadmesh.seats.messages.queueing import (
@@ -22,6 +22,7 @@ FEATURE = Feature(
         inbox.inbox,
         history.history,
     ],
+    gauges=[OLDEST_PENDING],
 )
 
 __all__ = [

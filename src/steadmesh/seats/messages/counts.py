@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from steadmesh.kernel.clock import Instant
+from steadmesh.kernel.clock import SECOND, Instant
 from steadmesh.kernel.database import Transaction
 from steadmesh.seats.messages import _store
+from steadmesh.seats.organisation import organisations
+from steadmesh.tools import Gauge
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,3 +38,18 @@ def inbox_counts(
         inbox = found.get(row["seat_id"], InboxCounts())
         found[row["seat_id"]] = replace(inbox, dead=row["dead"])
     return found
+
+
+def _oldest_pending(tx: Transaction, now: Instant) -> Iterable[tuple[Sequence[str], float]]:
+    waiting = [
+        counts.oldest
+        for row in organisations(tx)
+        for counts in inbox_counts(tx, row["id"]).values()
+        if counts.oldest is not None
+    ]
+    yield (), max(0, now - min(waiting)) / SECOND if waiting else 0.0
+
+
+OLDEST_PENDING = Gauge(
+    "inbox_oldest_pending_seconds", "Age of the oldest message in an inbox.", _oldest_pending
+)

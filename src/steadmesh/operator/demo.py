@@ -1,0 +1,221 @@
+"""The main job, shown: a person asks, the work goes down a chain of seats, the answer comes back.
+
+Everything is real: a service and a supervisor in processes of their own, seats as processes, tools
+called over the network. Only the agents are played, by the fake harness. Nothing is left behind.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from steadmesh.client.http import Unreachable
+from steadmesh.operator import quickstart, service
+from steadmesh.operator.api import Api, Organisation
+from steadmesh.operator.chat import Conversation
+from steadmesh.operator.organisation import put_in_force
+from steadmesh.operator.trouble import CommandFailed, explained
+
+ANSWER_SECONDS = 60.0
+GREETING = "hello"
+WORK = """\
+/delegate lead /task
+/delegate builder_one /task
+/tool clock.now {"timezone": "Europe/Paris"}
+/file write notes/plan.md built by builder_one
+/file read notes/plan.md"""
+
+_COLOURS = {"dim": "2", "bold": "1", "green": "32", "cyan": "36"}
+
+
+def main() -> None:
+    """`make demo`."""
+    sys.exit(explained(_demo))
+
+
+def _demo() -> None:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    started = time.monotonic()
+    with _folder() as folder:
+        _step(1, "an organisation: Ada, her representative, a lead, two builders and a reviewer")
+        quickstart.write_files(folder)
+        _detail("the files that `steadmesh quickstart DIR` writes")
+        with _service(folder) as api:
+            synced = put_in_force(api, str(folder / "organisation.yaml"))
+            organisation = api.organisation(synced["key"])
+            _detail(f"applied {organisation.key}: {', '.join(sorted(synced['seats']))}")
+            with _supervisor(folder):
+                _step(3, "a supervisor that starts a seat when mail waits for it")
+                _talk(api, organisation, folder)
+                _show_turns(api, organisation)
+    _goodbye(time.monotonic() - started)
+
+
+def _talk(api: Api, organisation: Organisation, folder: Path) -> None:
+    token = json.loads((folder / "secrets" / "chat.json").read_text())[quickstart.PERSON]
+    talk = Conversation(api.operator.service, organisation.key, "chat", token, show=_answer)
+    threading.Thread(target=talk.listen, daemon=True).start()
+    watching = threading.Event()
+    watcher = threading.Thread(target=_watch, args=(api, organisation, watching), daemon=True)
+    watcher.start()
+    _step(4, "Ada writes to her representative, as in `steadmesh chat`")
+    for text in (GREETING, WORK):
+        _said(text)
+        talk.send(text)
+        if not talk.wait_for_answers(ANSWER_SECONDS):
+            raise CommandFailed(f"no answer within {ANSWER_SECONDS:.0f} s")
+    watching.set()
+    watcher.join(5)
+
+
+def _watch(api: Api, organisation: Organisation, done: threading.Event) -> None:
+    """Print what seats do, as the supervisor sees it: one long poll, no polling of seats."""
+    path = f"/internal/v1/organizations/{organisation.id}/runtime"
+    states: dict[str, str] = {}
+    cursor = ""
+    while not done.is_set():
+        try:
+            view = api.get(path, wait=1, after=cursor)
+        except (CommandFailed, Unreachable):
+            return
+        if view is None:
+            continue
+        cursor = view["cursor"]
+        for key, seat in view["seats"].items():
+            if states.get(key, "Stopped") != seat["state"]:
+                _detail(f"{key:12} {_WORDS.get(seat['state'], seat['state'])}")
+            states[key] = seat["state"]
+
+
+_WORDS = {
+    "Provisioning": "starts: a process of its own, with its lease",
+    "Warm": "is ready",
+    "Executing": "works on a message",
+    "Quiescing": "finishes",
+    "Stopped": "has stopped",
+}
+
+
+def _show_turns(api: Api, organisation: Organisation) -> None:
+    _step(5, "what happened, as the service recorded it")
+    turns: list[tuple[str, str]] = []
+    for key, seat in api.seats(organisation).items():
+        for turn in api.get(f"/internal/v1/seats/{seat['seat_id']}/executions")["executions"]:
+            line = f"{key:12} {turn['state']}, attempt {turn['attempt']}, generation "
+            turns.append((turn["started_at"], line + str(turn["generation"])))
+    for started_at, line in sorted(turns):
+        _detail(f"{started_at[11:23]}  {line}")
+
+
+def _goodbye(seconds: float) -> None:
+    print()
+    print(_paint(f"done in {seconds:.0f} s; nothing is left behind but .venv", "bold"))
+    print("Go on by hand:")
+    for line in (
+        "export PATH=$PWD/.venv/bin:$PATH",
+        "steadmesh quickstart lumen",
+        "steadmesh up lumen/organisation.yaml --data lumen/data",
+        "steadmesh chat --user ada --token-file lumen/secrets/chat.json --data lumen/data"
+        "     (another terminal)",
+        "steadmesh status --data lumen/data",
+    ):
+        print(f"  {line}")
+
+
+# What is set up, and taken down again
+
+
+@contextmanager
+def _folder() -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix="steadmesh-demo-"))
+    try:
+        yield folder / "lumen"
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _service(folder: Path) -> Iterator[Api]:
+    data = folder / "data"
+    address = service.start(data, {}, port=0)
+    _step(2, f"a service: {address.url}, SQLite in a temporary folder")
+    try:
+        yield Api.find(str(data))
+    except BaseException:
+        _show_log(data / "steadmesh.log")
+        raise
+    finally:
+        _end(address.pid)
+
+
+@contextmanager
+def _supervisor(folder: Path) -> Iterator[None]:
+    data = folder / "data"
+    command = [sys.executable, "-m", "steadmesh.operator.main", "supervise", "--data", str(data)]
+    process = subprocess.Popen(  # noqa: S603 - our own program, by absolute path
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    try:
+        yield
+    except BaseException:
+        _show_log(data / "supervisor.log")
+        raise
+    finally:
+        process.terminate()
+        process.wait(60)
+
+
+def _end(pid: int) -> None:
+    """Stop the service, which is no child of this process's group, and wait until it is gone."""
+    os.kill(pid, signal.SIGTERM)
+    try:
+        os.waitpid(pid, 0)
+    except ChildProcessError:  # it was waited for elsewhere
+        return
+
+
+def _show_log(file: Path) -> None:
+    if file.exists():
+        print(f"the last lines of {file.name}:", file=sys.stderr)
+        print("\n".join(file.read_text(errors="replace").splitlines()[-20:]), file=sys.stderr)
+
+
+# What is printed
+
+
+def _step(number: int, text: str) -> None:
+    print(f"\n{_paint(f'{number}. {text}', 'bold')}", flush=True)
+
+
+def _detail(text: str) -> None:
+    print(f"   {_paint(text, 'dim')}", flush=True)
+
+
+def _said(text: str) -> None:
+    for line in text.splitlines():
+        print(f"   {_paint('ada>', 'cyan')} {line}", flush=True)
+
+
+def _answer(text: str) -> None:
+    for line in text.splitlines():
+        print(f"   {_paint('representative>', 'green')} {line}", flush=True)
+
+
+def _paint(text: str, colour: str) -> str:
+    if not sys.stdout.isatty() or os.environ.get("NO_COLOR"):
+        return text
+    return f"\x1b[{_COLOURS[colour]}m{text}\x1b[0m"
+
+
+if __name__ == "__main__":
+    main()
