@@ -136,7 +136,9 @@ def sending_service(database: str | None) -> Iterator[tuple[MeasuredService, lis
         for n in range(SENDERS):
             token = service.token(f"sender_{n:02d}")
             senders.append((token, service.acquire(token)))
-        poller = threading.Thread(target=drain, args=(service, done), daemon=True)
+        recipients = [service.token(f"recipient_{n:03d}") for n in range(RECIPIENTS)]
+        leases = [(token, service.acquire(token)) for token in recipients]
+        poller = threading.Thread(target=drain, args=(service, leases, done), daemon=True)
         poller.start()
         yield service, senders
         done.set()
@@ -145,14 +147,10 @@ def sending_service(database: str | None) -> Iterator[tuple[MeasuredService, lis
         service.close()
 
 
-def drain(service: MeasuredService, done: threading.Event) -> None:
+def drain(service: MeasuredService, leases: list[Sender], done: threading.Event) -> None:
     """Take and acknowledge one delivery of each recipient in turn, without hurry."""
-    leases = []
-    for n in range(RECIPIENTS):
-        token = service.token(f"recipient_{n:03d}")
-        leases.append((token, service.acquire(token)))
     for token, generation in itertools.cycle(leases):
-        if done.wait(0.005):
+        if done.wait(0.05):
             return
         headers = {"Authorization": f"Bearer {token}", "X-Steadmesh-Generation": str(generation)}
         answer = service.service.request("GET", "/v1/inbox/next?wait=0", headers=headers)

@@ -133,23 +133,33 @@ def test_a_reading_transaction_cannot_write(counters: Database) -> None:
 
 
 def test_a_write_of_a_caller_who_is_gone_is_not_run(tmp_path: Path) -> None:
-    """The queue of the one writer is held up by a first write; the second caller leaves meanwhile."""
+    """A write of another thread has the turn; the second caller leaves before she gets it."""
     database = SQLite(tmp_path / "a.db")
     ran: list[str] = []
-    free = threading.Event()
+    inside, free = threading.Event(), threading.Event()
+
+    def hold(tx: Transaction) -> None:
+        inside.set()
+        assert free.wait(10)
 
     async def leave() -> None:
-        first = asyncio.ensure_future(_await(database.write(lambda tx: free.wait(10))))
-        second = asyncio.ensure_future(_await(database.write(lambda tx: ran.append("second"))))
-        await asyncio.sleep(0)  # both are queued
-        second.cancel()
-        await asyncio.gather(second, return_exceptions=True)
+        writes = [
+            asyncio.ensure_future(_await(database.write(lambda tx, name=name: ran.append(name))))
+            for name in ("first", "second")
+        ]
+        await asyncio.sleep(0)  # both wait for their turn
+        writes[1].cancel()
+        await asyncio.gather(writes[1], return_exceptions=True)
         free.set()
-        await first
+        await writes[0]
 
-    asyncio.run(leave())
+    with ThreadPoolExecutor(1) as thread:
+        held = thread.submit(database.write_blocking, hold)
+        assert inside.wait(10)
+        asyncio.run(leave())
+        held.result(10)
     database.close()
-    assert ran == []
+    assert ran == ["first"]
 
 
 async def _await(awaitable: Any) -> Any:
@@ -248,7 +258,7 @@ def test_a_write_is_run_again_after_a_deadlock(postgres_url: str) -> None:
         for crossing in (threads.submit(cross, "a", "b"), threads.submit(cross, "b", "a")):
             crossing.result(20)
     assert value(database) == value(database, "b") == 2
-    assert len(attempts) == 3
+    assert len(attempts) >= 3
     database.close()
 
 

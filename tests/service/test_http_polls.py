@@ -95,6 +95,15 @@ def test_who_may_not_call_is_refused_before_waiting(shared: RunningService) -> N
     assert shared.request("GET", path, headers=stale).error == (409, "fenced")
 
 
+def test_who_is_fenced_while_waiting_hears_it(
+    shared: RunningService, pool: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    polling = pool.submit(take, shared, "fenced", 30)
+    until(lambda: watchers(shared, "fenced"), "a poll that waits")
+    monkeypatch.setattr(notes, "GENERATION", 2)
+    assert polling.result(LIMIT).error == (409, "fenced")
+
+
 def test_an_idle_poll_writes_nothing(shared: RunningService) -> None:
     batches: list[int] = []
     database = shared.service.database

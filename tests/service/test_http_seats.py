@@ -15,7 +15,7 @@ from tests.support.service import RunningService
 
 ALICE = "alice-has-this-token"
 CHANNEL = "/v1/channels/f/chat"
-MIA = {"Authorization": f"Bearer {ALICE}"}
+HERS = {"Authorization": f"Bearer {ALICE}"}
 
 
 @pytest.fixture
@@ -161,7 +161,7 @@ def test_s52_a_person_s_line_is_taken_once_and_answered_in_her_channel(
     """S-52: the same external event twice is one turn and one reply."""
     line = {"id": "line-1", "text": "hello"}
     for _ in range(2):
-        answer = service.request("POST", f"{CHANNEL}/messages", line, headers=MIA)
+        answer = service.request("POST", f"{CHANNEL}/messages", line, headers=HERS)
         assert answer.status == 202
     poll = service.request("GET", "/v1/inbox/next?wait=5", headers=rep.headers).json()
     message = poll["message"]
@@ -173,7 +173,7 @@ def test_s52_a_person_s_line_is_taken_once_and_answered_in_her_channel(
     assert service.request("POST", path, ack, headers=rep.headers).status == 204
     assert service.request("GET", "/v1/inbox/next", headers=rep.headers).status == 204
     connection = service.connection(timeout=20)
-    connection.request("GET", f"{CHANNEL}/events", headers=MIA)
+    connection.request("GET", f"{CHANNEL}/events", headers=HERS)
     response = connection.getresponse()
     assert response.status == 200
     lines = iter(lambda: response.readline().decode().rstrip("\n"), None)
@@ -194,7 +194,7 @@ def test_s52_a_person_s_line_is_taken_once_and_answered_in_her_channel(
 def test_a_line_that_says_nothing_or_too_much_is_refused(
     service: RunningService, seats: dict[str, str], body: dict[str, str], status: int
 ) -> None:
-    response = service.request("POST", f"{CHANNEL}/messages", body, headers=MIA)
+    response = service.request("POST", f"{CHANNEL}/messages", body, headers=HERS)
     assert response.status == status
 
 
@@ -203,11 +203,11 @@ def test_a_person_s_token_counts_on_her_channel_only(
 ) -> None:
     line = {"id": "1", "text": "hello"}
     for path in ("/v1/channels/f/tracker/messages", "/v1/channels/g/chat/messages"):
-        assert service.request("POST", path, line, headers=MIA).status == 401
-    assert service.request("GET", "/v1/tools", headers=MIA).status == 401
-    assert service.request("POST", "/v1/tools/self", {}, headers=MIA).status == 401
+        assert service.request("POST", path, line, headers=HERS).status == 401
+    assert service.request("GET", "/v1/tools", headers=HERS).status == 401
+    assert service.request("POST", "/v1/tools/self", {}, headers=HERS).status == 401
     organizations = "/internal/v1/organizations:sync"
-    assert service.request("POST", organizations, {}, headers=MIA, local=True).status == 401
+    assert service.request("POST", organizations, {}, headers=HERS, local=True).status == 401
 
 
 def test_gauges_tell_of_seats_and_of_what_waits(

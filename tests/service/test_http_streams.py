@@ -145,6 +145,15 @@ def test_a_follower_who_left_is_forgotten(
     until(lambda: not watched(), "the end of the stream")
 
 
+def test_a_token_that_ends_ends_the_stream(
+    shared: RunningService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with following(shared, "/v1/channels/acme/ended/events") as stream:
+        assert stream.line() == ": steadmesh"
+        monkeypatch.setattr(notes, "PERSON", "another token")
+        assert stream.response.read() == b"\n"
+
+
 def test_a_stop_ends_a_stream_cleanly() -> None:
     running = RunningService(families=notes.FAMILIES, features=[notes.FEATURE])
     with running, following(running) as stream:

@@ -8,8 +8,9 @@ import shutil
 import socket
 import tempfile
 import threading
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -19,10 +20,13 @@ import pytest
 
 from steadmesh.kernel.clock import Clock, SystemClock
 from steadmesh.kernel.config import Config
+from steadmesh.kernel.database import open_database
+from steadmesh.kernel.database.migrations import migrate
 from steadmesh.kernel.datadir import DataDirectory
 from steadmesh.service.assembly import FAMILIES, FEATURES, Service, build
 from steadmesh.service.server import Running, listening
-from steadmesh.tools import Family, Feature
+from steadmesh.tools import Catalogue, Family, Feature
+from tests.support.postgres import clone_database, drop_database, make_template
 
 START_SECONDS = 20.0
 STOP_SECONDS = 40.0
@@ -211,6 +215,25 @@ def whole(response: http.client.HTTPResponse) -> Response:
 @pytest.fixture
 def service(engine: str, request: pytest.FixtureRequest) -> Iterator[RunningService]:
     """The whole product as a running service, on each engine in turn."""
-    url = request.getfixturevalue("postgres_url") if engine == "postgresql" else None
-    with RunningService(url) as running:
-        yield running
+    with ExitStack() as stack:
+        url = None
+        if engine == "postgresql":
+            url = stack.enter_context(_migrated_database(request.getfixturevalue("postgres")))
+        yield stack.enter_context(RunningService(url))
+
+
+@contextmanager
+def _migrated_database(server: str) -> Iterator[str]:
+    """A database of the test's own on PostgreSQL, cloned with the product's tables in it."""
+
+    def migrated(url: str) -> None:
+        database = open_database(url)
+        try:
+            migrate(database, Catalogue(FAMILIES, FEATURES).packages, SystemClock())
+        finally:
+            database.close()
+
+    make_template(server, "product", migrated)
+    name = f"test_{uuid.uuid4().hex}"
+    yield clone_database(server, "product", name)
+    drop_database(server, name)

@@ -8,6 +8,7 @@ runner's session (which its children stay in) nor of any process group it record
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import signal
 import subprocess
@@ -46,6 +47,14 @@ def identify(pid: int) -> ProcessId | None:
     """The process that has `pid` now; None when there is none, or only its remains."""
     row = _row(pid)
     return None if row is None or row.dead else ProcessId(pid, row.started)
+
+
+def identify_child(pid: int) -> ProcessId:
+    """A child that was not waited for yet, though it may have ended. Raises ProcessLookupError."""
+    row = _row(pid)
+    if row is None:
+        raise ProcessLookupError(f"this system ({sys.platform}) does not tell of process {pid}")
+    return ProcessId(pid, row.started)
 
 
 def is_alive(process: ProcessId) -> bool:
@@ -96,13 +105,13 @@ def _living_beside(leader: ProcessId) -> Iterator[_Row]:
 
 
 def _row(pid: int) -> _Row | None:
-    if _PROC.joinpath("self/stat").exists():
+    if _has_proc():
         return _linux_row(str(pid))
     return next((row for row in _listed_rows(["-p", str(pid)]) if row.pid == pid), None)
 
 
 def _rows() -> Iterator[_Row]:
-    if not _PROC.joinpath("self/stat").exists():
+    if not _has_proc():
         yield from _listed_rows(["-ax"])
         return
     for entry in os.listdir(_PROC):
@@ -128,6 +137,12 @@ def _linux_row(pid: str) -> _Row | None:
     )
 
 
+@functools.cache
+def _has_proc() -> bool:
+    return _PROC.joinpath("self/stat").exists()
+
+
+@functools.cache
 def _boot() -> str:
     # Ticks count from boot: without its id a process of an earlier boot could look like one of now.
     return _PROC.joinpath("sys/kernel/random/boot_id").read_text(encoding="ascii").strip()[:8]
@@ -173,9 +188,9 @@ class ChildGroups:
         *,
         environment: Mapping[str, str],
         directory: Path,
-        stdin: IO[bytes] | int = subprocess.PIPE,
-        stdout: IO[bytes] | int = subprocess.PIPE,
-        stderr: IO[bytes] | int = subprocess.PIPE,
+        stdin: IO[bytes] | int | None = subprocess.PIPE,
+        stdout: IO[bytes] | int | None = subprocess.PIPE,
+        stderr: IO[bytes] | int | None = subprocess.PIPE,
     ) -> subprocess.Popen[bytes]:
         """Start `command` at the head of a new process group. Raises ChildrenKilled, OSError."""
         with self._lock:
@@ -190,12 +205,12 @@ class ChildGroups:
                 stderr=stderr,
                 process_group=0,
             )
-            leader = identify(child.pid)
-            if leader is not None:
-                self._leaders[child.pid] = leader
-                self._folder.joinpath(f"{_GROUP_FILE}{child.pid}").write_text(
-                    leader.started, encoding="utf-8"
-                )
+            # Ended or not: what it starts stays in its group.
+            leader = identify_child(child.pid)
+            self._leaders[child.pid] = leader
+            self._folder.joinpath(f"{_GROUP_FILE}{child.pid}").write_text(
+                leader.started, encoding="utf-8"
+            )
             return child
 
     def finished(self, child: subprocess.Popen[bytes]) -> None:

@@ -22,7 +22,7 @@ from steadmesh.runner.folder import RunFolder, make_private, write_atomically
 from steadmesh.runner.processes import (
     ProcessId,
     group_exists,
-    identify,
+    identify_child,
     is_alive,
     kill,
     kill_group,
@@ -151,10 +151,9 @@ def launch(
             stderr=stderr,
             start_new_session=True,
         )
-    process = identify(child.pid)
-    if process is not None:
-        write_process(folder.path, process)
-        _limit(child.pid, memory_limit_bytes)
+    process = identify_child(child.pid)
+    write_process(folder.path, process)
+    _limit(child.pid, memory_limit_bytes)
     return Start(record, folder, process, child=child)
 
 

@@ -28,9 +28,11 @@ __all__ = ["SupervisorSettings", "supervise"]
 
 _log = logging.getLogger(__name__)
 
-TICK = 1.0
+TICK = 0.25
 """Seconds between two looks at our own processes."""
 _CLOSING_TICK = 0.05
+_SERVICE_AWAY = 1.0
+"""Seconds until it is asked again."""
 _AFTER_INTERRUPT = 15.0
 """Seconds from interrupting turns to killing."""
 _AFTER_KILL = 5.0
@@ -79,7 +81,7 @@ def _first_view(control: Control, stop: threading.Event, tell: Tell) -> Organisa
             if not told:
                 tell(f"waiting for the service: {problem}")
             told = True
-            stop.wait(TICK)
+            stop.wait(_SERVICE_AWAY)
     return None
 
 
@@ -187,7 +189,7 @@ class _Supervisor:
                 _log.warning("not everything could be cleared away")
                 return
             self._step(may_start=False)
-            time.sleep(TICK if self._is_away else _CLOSING_TICK)
+            time.sleep(_SERVICE_AWAY if self._is_away else _CLOSING_TICK)
 
 
 def _pass_on(

@@ -79,7 +79,6 @@ class Service:
 
     def stop(self, reason: str) -> None:
         """Ask for the end, from any thread. Whoever runs the service finishes what goes on."""
-        log.info("service is asked to stop", extra={"fields": {"reason": reason}})
         self.stopping(reason)
 
     async def close(self) -> None:

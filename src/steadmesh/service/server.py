@@ -104,6 +104,7 @@ def serve(config: Config) -> int:
 
     Whatever keeps it from starting is said on stderr.
     """
+    os.umask(0o077)  # whatever it makes is its user's alone
     try:
         data = DataDirectory.open(config.data)
         with data.hold():

@@ -38,6 +38,7 @@ from steadmesh.tools import (
 ADA, DEAD = "sms_ada", "sms_dead"
 PERSON = "the-token-of-mia"
 AGENT = "the-token-of-zoe"
+GENERATION = 1
 
 
 class Refused(Unauthenticated):
@@ -88,7 +89,7 @@ def _admit(caller: Caller, called: Tool, credentials: Credentials) -> None:
 
 
 def _confirm(call: Call[Caller]) -> None:
-    if call.tool.fenced and call.credentials.generation != 1:
+    if call.tool.fenced and call.credentials.generation != GENERATION:
         raise Stale()
 
 
