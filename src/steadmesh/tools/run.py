@@ -206,7 +206,7 @@ class Runner:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Request:
     """A call that was let in and waits for its transaction."""
 

@@ -56,7 +56,7 @@ class SQLiteTransaction:
             if names is None:
                 return []
             self._columns[sql] = names
-        return [dict(zip(names, row, strict=True)) for row in cursor]
+        return [dict(zip(names, row)) for row in cursor]  # noqa: B905 - both come from one statement
 
     def one(self, sql: LiteralString, **values: Any) -> Row | None:
         rows = self.all(
@@ -187,7 +187,8 @@ class SQLite:
         self._waiting.append(job)
         if not self._scheduled:
             self._scheduled = True
-            job.loop.call_soon(self._write_waiting)
+            # After what is already to be read: calls that come at once share a commit.
+            job.loop.call_soon(job.loop.call_soon, self._write_waiting)
         return job.future
 
     def write_blocking(

@@ -32,7 +32,7 @@ class NotConfigured(Unavailable):
     """The service cannot check tokens of {organization}/{connection} now; its log says why. Try again later."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class PersonCaller(Caller):
     """A verified user of a connection, whether or not a binding ties her to a seat."""
 

@@ -12,13 +12,21 @@ def holder(tx: Transaction, digest: str) -> Row | None:
     """Who a token names, with all that a call is judged by."""
     return tx.one(
         "SELECT t.seat_id, t.instance, t.expires_at, s.organisation_id, s.key, s.display_name,"
-        " s.timezone, s.adapter, s.config_revision, s.policy_revision, s.policy, s.retire_by,"
+        " s.timezone, s.adapter, s.config_revision, s.policy_revision, s.retire_by,"
         " s.retired_at, o.key AS organisation_key, o.display_name AS organisation_name,"
         " o.deleted_at, l.generation, l.released"
         " FROM tokens t JOIN seats s ON s.id = t.seat_id JOIN leases l ON l.seat_id = s.id"
         " JOIN organisations o ON o.id = s.organisation_id WHERE t.digest = :digest",
         digest=digest,
     )
+
+
+def policy(tx: Transaction, seat_id: str) -> Row:
+    """The text of a seat's policy, and its revision."""
+    row = tx.one("SELECT policy, policy_revision FROM seats WHERE id = :id", id=seat_id)
+    if row is None:
+        raise LookupError(f"seat {seat_id} is not there")
+    return row
 
 
 def standing(tx: Transaction, digest: str) -> Row | None:

@@ -38,7 +38,7 @@ class StaleGeneration(Fenced):
     """A newer execution holds this seat's lease. Stop now and do not try again: what you write is refused."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class SeatCaller(Caller):
     """A seat, as its token and the lease stand at this moment."""
 
@@ -111,7 +111,9 @@ def locks(caller: SeatCaller, tool: Tool) -> Locks:
 
 
 def _caller(tx: Transaction, token_digest: str, now: Instant) -> SeatCaller:
-    return _from_row(_still_active(_store.holder(tx, token_digest), now), token_digest)
+    row = _still_active(_store.holder(tx, token_digest), now)
+    policy = _POLICIES.find(tx, row["seat_id"], row["policy_revision"])
+    return _from_row(row, token_digest, policy)
 
 
 def _still_active(row: Row | None, now: Instant) -> Row:
@@ -122,7 +124,7 @@ def _still_active(row: Row | None, now: Instant) -> Row:
     return row
 
 
-def _from_row(row: Row, token_digest: str) -> SeatCaller:
+def _from_row(row: Row, token_digest: str, policy: Policy) -> SeatCaller:
     fields: dict[str, Any] = {
         name: row[name]
         for name in (
@@ -145,10 +147,31 @@ def _from_row(row: Row, token_digest: str) -> SeatCaller:
         scope=row["organisation_id"],
         credential=token_digest,
         seat_key=row["key"],
-        policy=parse_policy(row["policy"]),
+        policy=policy,
         released=bool(row["released"]),
         **fields,
     )
 
+
+class _Policies:
+    """Parsed policies, by seat and revision: what a revision means never changes."""
+
+    def __init__(self, most: int = 4_096) -> None:
+        self._most = most
+        self._known: dict[tuple[str, int], Policy] = {}
+
+    def find(self, tx: Transaction, seat_id: str, revision: int) -> Policy:
+        known = self._known.get((seat_id, revision))
+        if known is None:
+            row = _store.policy(tx, seat_id)
+            known = parse_policy(row["policy"])
+            if len(self._known) >= self._most:
+                self._known.clear()
+            # A change may have come between the two statements: then the text is a later one's.
+            self._known[seat_id, row["policy_revision"]] = known
+        return known
+
+
+_POLICIES = _Policies()
 
 SEATS = Family("seats", authenticate, admit, confirm, locks)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 from steadmesh.seats.organisation import Seat
@@ -61,9 +60,8 @@ def policy_text(seat: Seat) -> str:
     return json.dumps(document, separators=(",", ":"), sort_keys=True)
 
 
-@lru_cache(maxsize=4_096)
 def parse_policy(text: str) -> Policy:
-    """The policy behind a stored text. Kept by the text itself, so that a change is never missed."""
+    """The policy behind a stored text."""
     document = json.loads(text)
     return Policy(
         capabilities={

@@ -33,8 +33,10 @@ def next_delivery(tx: Transaction, seat_id: str, now: Instant) -> Row | None:
         " JOIN messages m ON m.number = d.number"
         " WHERE d.seat_id = :seat AND d.open = 1 AND d.state = 'pending' AND d.due_at <= :now"
         " AND NOT EXISTS (SELECT 1 FROM deliveries o WHERE o.seat_id = :seat AND o.open = 1"
-        "  AND o.conversation_id = d.conversation_id"
-        "  AND (o.state = 'leased' OR (o.state = 'pending' AND o.number < d.number)))"
+        "  AND o.state = 'leased' AND o.conversation_id = d.conversation_id)"
+        " AND NOT EXISTS (SELECT 1 FROM deliveries o WHERE o.seat_id = :seat AND o.open = 1"
+        "  AND o.state = 'pending' AND o.number < d.number"
+        "  AND o.conversation_id = d.conversation_id)"
         " ORDER BY d.number LIMIT 1",
         seat=seat_id,
         now=now,

@@ -62,7 +62,6 @@ CREATE TABLE deliveries (
     created_at BIGINT NOT NULL
 ) CLUSTERED;
 CREATE INDEX deliveries_inbox ON deliveries (seat_id, state, number) WHERE open = 1;
-CREATE INDEX deliveries_order ON deliveries (seat_id, conversation_id, number) WHERE open = 1;
 CREATE INDEX deliveries_carried ON deliveries (carried_by) WHERE carried_by IS NOT NULL;
 CREATE INDEX deliveries_dead ON deliveries (seat_id, number) WHERE state = 'dead';
 CREATE INDEX deliveries_expiry ON deliveries (lease_expires_at) WHERE state = 'leased';
