@@ -1,0 +1,146 @@
+"""Putting an organisation file in force."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+from tests.seats.world import Actor, Refusal, World
+from tests.support.organisations import BUNDLES, REF, fixture_f
+
+SYNC = "POST /internal/v1/organizations:sync"
+
+
+def changed(**changes: Any) -> dict[str, Any]:
+    """Organisation F with values set at paths: `a__b="x"` sets a.b, `...` removes it."""
+    document = copy.deepcopy(fixture_f())
+    for path, value in changes.items():
+        *folders, name = path.split("__")
+        place = document
+        for folder in folders:
+            place = place[folder]
+        if value is ...:
+            del place[name]
+        else:
+            place[name] = value
+    return document
+
+
+def without_reviewer() -> dict[str, Any]:
+    return changed(seats__reviewer=..., message_routes__engineer_reviewer=...)
+
+
+def test_s104_applying_twice_changes_nothing(world: World) -> None:
+    """S-104, with the database: no seat, revision or event moves."""
+    before = world.operate(
+        "GET /internal/v1/organizations/{organization}/runtime",
+        organization=world.organisation_id,
+    )
+    again = world.apply(fixture_f())
+    assert again["changed"] is False
+    assert {seat["change"] for seat in again["seats"].values()} == {"unchanged"}
+    after = world.operate(
+        "GET /internal/v1/organizations/{organization}/runtime",
+        organization=world.organisation_id,
+    )
+    assert after["cursor"] == before["cursor"]
+    events = world.database.read_blocking(
+        lambda tx: tx.one("SELECT count(*) AS n FROM events WHERE kind = 'organisation.applied'")
+    )
+    assert events == {"n": 1}
+
+
+def test_a_policy_change_bites_at_the_next_call_on_the_same_lease(world: World) -> None:
+    lead = world.actor("lead")
+    assert lead("self")["policy_revision"] == 1
+    lead("messages.send", to="engineer", body="x")
+    synced = world.apply(changed(message_routes__lead_engineer=...))
+    assert synced["seats"]["lead"]["policy_revision"] == 2
+    assert synced["seats"]["rep_a"]["policy_revision"] == 1
+    with pytest.raises(Refusal) as refusal:
+        lead("messages.send", to="engineer", body="x")
+    assert refusal.value.code == "forbidden"
+    assert lead("self")["policy_revision"] == 2
+
+
+def test_a_configuration_change_moves_the_configuration_revision_alone(world: World) -> None:
+    lead = world.actor("lead")
+    before = lead("self")
+    world.apply(changed(seats__lead__display_name="The lead"))
+    after = lead("self")
+    assert after["config_revision"] != before["config_revision"]
+    assert after["policy_revision"] == before["policy_revision"]
+    assert after["display_name"] == "The lead"
+    lead("POST /v1/state", state="Warm", adopted_revision=before["config_revision"])
+    assert lead("status")["self"]["on_current_config"] is False
+
+
+def test_a_seat_that_is_no_longer_declared_retires_and_can_come_back_in_time(world: World) -> None:
+    engineer, reviewer = world.actor("engineer"), world.actor("reviewer")
+    first = world.apply(without_reviewer())["retiring"]["reviewer"]["retire_by"]
+    world.clock.advance(60)
+    assert world.apply(without_reviewer())["retiring"]["reviewer"]["retire_by"] == first
+    assert reviewer("status")["self"]["state"] == "Retiring"
+    assert reviewer("self")["retiring_until"] == first
+    back = world.apply(fixture_f())
+    assert back["seats"]["reviewer"]["seat_id"] == reviewer.seat_id
+    assert engineer("messages.send", to="reviewer", body="welcome back")["message_id"]
+
+
+def test_an_invalid_file_is_refused_with_every_problem_and_nothing_changes(world: World) -> None:
+    bad = changed(timezone="Mars/Base", seats__lead__role_ref="role:none")
+    with pytest.raises(Refusal) as refusal:
+        world.operate(SYNC, file=bad, bundles=BUNDLES)
+    assert refusal.value.code == "invalid"
+    paths = [problem["path"] for problem in refusal.value.details["problems"]]
+    assert paths == ["seats.lead.role_ref", "timezone"]
+    assert world.apply(fixture_f())["changed"] is False
+
+
+@pytest.mark.parametrize(
+    ("bundles", "words"),
+    [({}, "is missing"), ({REF: "another text"}, "does not have the sha256")],
+)
+def test_the_service_checks_the_digest_of_each_instruction_itself(
+    world: World, bundles: dict[str, str], words: str
+) -> None:
+    with pytest.raises(Refusal) as refusal:
+        world.operate(SYNC, file=fixture_f(), bundles=bundles)
+    assert words in refusal.value.failure.message
+
+
+def test_a_file_of_another_organisation_than_was_named_is_refused(world: World) -> None:
+    with pytest.raises(Refusal) as refusal:
+        world.operate(SYNC, key="g", file=fixture_f(), bundles=BUNDLES)
+    assert refusal.value.details["problems"][0]["path"] == "key"
+
+
+def test_no_key_or_id_of_one_organisation_resolves_in_another(world: World) -> None:
+    lead = world.actor("lead")
+    sent = lead("messages.send", to="engineer", body="a secret of F")
+    world.apply(changed(key="g", display_name="Organisation G"))
+    stranger = world.actor("engineer")
+    assert stranger.seat_id != lead.seat_id
+    assert stranger("status")["self"]["pending_messages"] == 0
+    assert stranger.next() is None
+    for arguments in (
+        {"message_id": sent["message_id"], "body": "x"},
+        {"binding": "alice", "body": "x"},
+    ):
+        with pytest.raises(Refusal):
+            stranger("messages.reply", **arguments)
+    with pytest.raises(Refusal) as refusal:
+        stranger("messages.history", conversation_id=sent["conversation_id"])
+    assert refusal.value.code == "not_found"
+
+
+def test_a_seat_of_the_file_starts_stopped_with_nothing(world: World) -> None:
+    runtime = world.operate(
+        "GET /internal/v1/organizations/{organization}/runtime",
+        organization=world.organisation_id,
+    )
+    seat = runtime["seats"]["lead"]
+    assert (seat["state"], seat["pending_deliveries"], seat["lease_generation"]) == ("Stopped", 0, 0)
+    assert Actor(world, "lead")("GET /v1/instructions")["instructions"][0]["text"] == BUNDLES[REF]
