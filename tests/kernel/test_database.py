@@ -143,10 +143,10 @@ def test_a_write_of_a_caller_who_is_gone_is_not_run(tmp_path: Path) -> None:
         assert free.wait(10)
 
     async def leave() -> None:
-        writes = [
-            asyncio.ensure_future(_await(database.write(lambda tx, name=name: ran.append(name))))
-            for name in ("first", "second")
-        ]
+        def write(name: str) -> asyncio.Future[Any]:
+            return asyncio.ensure_future(_await(database.write(lambda tx: ran.append(name))))
+
+        writes = [write("first"), write("second")]
         await asyncio.sleep(0)  # both wait for their turn
         writes[1].cancel()
         await asyncio.gather(writes[1], return_exceptions=True)

@@ -54,10 +54,11 @@ def test_ids_rise_and_are_not_used_again(database: Database, feature: str) -> No
 def test_keys_are_ordered_byte_by_byte(database: Database, feature: str) -> None:
     migrate(database, [feature], TurnedClock())
     names = ["a", "B", "é", "_", "Z", "ab"]
-    for name in names:
-        database.write_blocking(
-            lambda tx, name=name: tx.run("INSERT INTO things (name) VALUES (:name)", name=name)
+    database.write_blocking(
+        lambda tx: tx.many(
+            "INSERT INTO things (name) VALUES (:name)", [{"name": name} for name in names]
         )
+    )
     rows = database.read_blocking(lambda tx: tx.all("SELECT name FROM things ORDER BY name"))
     assert [row["name"] for row in rows] == sorted(names, key=str.encode)
 

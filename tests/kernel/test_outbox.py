@@ -89,30 +89,33 @@ def test_an_event_committed_late_is_not_passed_by(postgres_url: str) -> None:
 def test_positions_have_no_gap_and_no_double_under_16_writers(postgres_url: str) -> None:
     database = open_database(postgres_url)
     migrate(database, ["steadmesh.kernel"], TurnedClock())
-    writing = threading.Event()
+    written = threading.Event()
     seen: list[tuple[int, str]] = []
 
     def follow() -> None:
-        position = 0
-        while not writing.is_set() or len(seen) < 320:
+        while not written.is_set() or len(seen) < 320:
             number(database)
-            for event in database.read_blocking(lambda tx, p=position: outbox.read(tx, after=p)):
-                seen.append((event.position, event.data["name"]))
-                position = event.position
+            position = seen[-1][0] if seen else 0
+            seen.extend((event.position, event.data["name"]) for event in after(position))
+
+    def after(position: int) -> list[outbox.Event]:
+        return database.read_blocking(lambda tx: outbox.read(tx, after=position))
+
+    def write(writer: int) -> None:
+        for n in range(20):
+            record(database, f"{writer}-{n}")
+
+    def number_again_and_again() -> None:
+        while not written.is_set():
+            number(database)
 
     with ThreadPoolExecutor(18) as threads:
-        followers = [threads.submit(follow)]
-        numberer = threads.submit(lambda: [number(database) for _ in range(40)])
-        writers = [
-            threads.submit(lambda w=w: [record(database, f"{w}-{n}") for n in range(20)])
-            for w in range(16)
-        ]
-        for writer in writers:
+        others = [threads.submit(follow), threads.submit(number_again_and_again)]
+        for writer in [threads.submit(write, n) for n in range(16)]:
             writer.result(60)
-        writing.set()
-        numberer.result(60)
-        for follower in followers:
-            follower.result(60)
+        written.set()
+        for other in others:
+            other.result(60)
     assert [position for position, _ in seen] == list(range(1, 321))
     assert {name for _, name in seen} == {f"{w}-{n}" for w in range(16) for n in range(20)}
     database.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import pytest
@@ -155,8 +155,8 @@ class World:
 
 
 @pytest.fixture
-def world(database: Database) -> Iterator[World]:
-    yield World(database)
+def world(database: Database) -> World:
+    return World(database)
 
 
 def test_a_call_answers_its_result(world: World) -> None:

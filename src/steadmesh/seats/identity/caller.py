@@ -89,9 +89,7 @@ def confirm(call: SeatCall) -> None:
     ):
         call.caller = _caller(call.tx, before.credential, call.now)
     elif (row["generation"], bool(row["released"])) != (before.generation, before.released):
-        call.caller = replace(
-            before, generation=row["generation"], released=bool(row["released"])
-        )
+        call.caller = replace(before, generation=row["generation"], released=bool(row["released"]))
     if call.tool.fenced:
         require_current(call.caller, call.credentials.generation)
 

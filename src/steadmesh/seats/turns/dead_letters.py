@@ -10,7 +10,6 @@ from steadmesh.kernel.errors import NotFound
 from steadmesh.seats.turns import _store
 from steadmesh.tools import Args, Call, Clamped, Result, endpoint
 
-
 _SHOWN = ("message_id", "recipient_seat", "origin", "sender_seat", "binding", "error")
 
 
