@@ -289,3 +289,68 @@ def test_a_file_that_is_no_database_is_named(tmp_path: Path) -> None:
     (tmp_path / "a.db").write_text("this is no database, but long enough to be read as one" * 40)
     with pytest.raises(DatabaseProblem, match=r"a\.db"):
         open_database(tmp_path / "a.db")
+
+
+def test_a_write_that_cannot_begin_is_told_so_and_the_next_one_goes_on(tmp_path: Path) -> None:
+    """A stranger holds the file's write lock; once it is gone everything goes on."""
+    database = SQLite(tmp_path / "a.db")
+    database.write_blocking(lambda tx: tx.run("CREATE TABLE t (n INTEGER)"))
+    stranger = apsw.Connection(str(tmp_path / "a.db"))
+    stranger.execute("BEGIN IMMEDIATE")
+
+    async def insert() -> None:
+        await database.write(lambda tx: tx.run("INSERT INTO t (n) VALUES (1)"))
+
+    with pytest.raises(DatabaseUnavailable):
+        asyncio.run(insert())
+    with pytest.raises(DatabaseUnavailable):
+        database.write_blocking(lambda tx: tx.run("INSERT INTO t (n) VALUES (1)"))
+    stranger.execute("ROLLBACK")
+    asyncio.run(insert())
+    rows = database.read_blocking(lambda tx: tx.one("SELECT count(*) AS n FROM t"))
+    database.close()
+    assert rows == {"n": 1}
+
+
+def test_a_closed_database_takes_no_writes_and_what_waited_is_written(tmp_path: Path) -> None:
+    database = SQLite(tmp_path / "a.db")
+    database.write_blocking(lambda tx: tx.run("CREATE TABLE t (n INTEGER)"))
+
+    async def close_under_a_write() -> None:
+        waiting = database.write(lambda tx: tx.run("INSERT INTO t (n) VALUES (1)"))
+        database.close()
+        assert await waiting == 1
+        with pytest.raises(DatabaseUnavailable, match="stopping"):
+            await database.write(lambda tx: None)
+
+    asyncio.run(close_under_a_write())
+    with pytest.raises(DatabaseUnavailable, match="stopping"):
+        database.write_blocking(lambda tx: None)
+    reopened = SQLite(tmp_path / "a.db")
+    assert reopened.read_blocking(lambda tx: tx.one("SELECT n FROM t")) == {"n": 1}
+    reopened.close()
+
+
+def test_writes_from_loops_and_threads_at_once_are_all_done(tmp_path: Path) -> None:
+    database = SQLite(tmp_path / "a.db")
+    database.write_blocking(lambda tx: tx.run("CREATE TABLE t (n INTEGER)"))
+
+    def insert(tx: Transaction) -> int:
+        return tx.run("INSERT INTO t (n) VALUES (1)")
+
+    async def many() -> None:
+        for _ in range(10):
+            assert await asyncio.gather(*[database.write(insert) for _ in range(20)]) == [1] * 20
+
+    def blocking() -> None:
+        for _ in range(100):
+            assert database.write_blocking(insert) == 1
+
+    with ThreadPoolExecutor(6) as threads:
+        work = [threads.submit(asyncio.run, many()) for _ in range(3)]
+        work += [threads.submit(blocking) for _ in range(3)]
+        for one in work:
+            one.result(60)
+    rows = database.read_blocking(lambda tx: tx.one("SELECT count(*) AS n FROM t"))
+    database.close()
+    assert rows == {"n": 900}

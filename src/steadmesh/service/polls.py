@@ -18,6 +18,7 @@ from steadmesh.tools.run import NOTHING, Answer, Runner
 
 LONGEST_WAIT = 30.0
 ROUND_SECONDS = 0.5
+SETTLING_SECONDS = 0.02
 
 
 async def long_poll(
@@ -51,5 +52,9 @@ async def long_poll(
                 if left <= 0 or waiting.over:
                     return Answer(NOTHING)
                 await waiting.hint(min(left, ROUND_SECONDS))
+                if tool.reads:
+                    # It shows how things are, so it may wait until they have settled a little: a
+                    # look for each of a thousand messages a second would be most of the work.
+                    await asyncio.sleep(min(left, SETTLING_SECONDS))
     except Failure as failure:
         return Answer(b"", failure)

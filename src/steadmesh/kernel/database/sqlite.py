@@ -8,6 +8,8 @@ hundred callers share one fsync, and no two threads wrestle for the interpreter 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import logging
 import queue
 import threading
 import time
@@ -28,6 +30,8 @@ from steadmesh.kernel.database import (
     Row,
     Transaction,
 )
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -124,7 +128,8 @@ class SQLite:
         self.full = False
         self._columns: dict[str, tuple[str, ...]] = {}
         self._waiting: deque[_Job] = deque()
-        self._scheduled = False
+        self._scheduled: asyncio.AbstractEventLoop | None = None
+        self._closed = False
         self._started = 0.0
         self._turn = threading.Lock()
         """Held by whoever uses the writing connection, from the first call of a batch to its commit."""
@@ -181,12 +186,14 @@ class SQLite:
         *,
         locks: Callable[[Transaction], Locks] | None = None,
     ) -> Awaitable[T]:
+        if self._closed:
+            raise DatabaseUnavailable(reason="the service is stopping")
         job = _Job(work)  # locks are not needed: there is one writer
         job.loop = asyncio.get_running_loop()
         job.future = job.loop.create_future()
         self._waiting.append(job)
-        if not self._scheduled:
-            self._scheduled = True
+        if self._scheduled is not job.loop:
+            self._scheduled = job.loop
             # After what is already to be read: calls that come at once share a commit.
             job.loop.call_soon(job.loop.call_soon, self._write_waiting)
         return job.future
@@ -199,6 +206,8 @@ class SQLite:
     ) -> T:
         job = _Job(work)
         with self._turn:
+            if self._closed:
+                raise DatabaseUnavailable(reason="the service is stopping")
             self._write_batch(deque([job]))
             self._commit([job])
         self._answer([job])
@@ -214,9 +223,13 @@ class SQLite:
     def close(self) -> None:
         """Finish what waits, then close every connection (the last one folds the WAL into the file)."""
         with self._turn:
-            batch = self._write_batch(self._waiting)
-            self._commit(batch)
-        self._answer(batch)
+            if self._closed:
+                return
+            self._closed = True
+            while self._waiting:
+                batch = self._write_batch(self._waiting)
+                self._commit(batch)
+                self._answer(batch)
         self._commits.put(None)
         self._thread.join()
         self._pool.shutdown()
@@ -229,7 +242,7 @@ class SQLite:
 
     def _write_waiting(self) -> None:
         """Run what waits, on the event loop, and hand it over to be committed."""
-        self._scheduled = False
+        self._scheduled = None
         if not self._waiting or not self._turn.acquire(blocking=False):
             return  # whoever has the turn sees afterwards that calls wait
         self._commits.put(self._write_batch(self._waiting))
@@ -238,19 +251,32 @@ class SQLite:
         while (batch := self._commits.get()) is not None:
             self._commit(batch)
             self._turn.release()
-            self._answer(batch)
+            try:
+                self._answer(batch)
+            except Exception:  # this thread ends with the service, and not before
+                log.exception("an action after a commit failed")
             self._go_on()
 
     def _go_on(self) -> None:
         """The turn is free: let the calls that came meanwhile have it."""
-        while self._waiting:
-            loop = self._waiting[0].loop
+        while True:
+            try:
+                loop = self._waiting[0].loop
+            except IndexError:  # none came, or their loop has taken the turn already
+                return
             try:
                 if loop is not None:
                     loop.call_soon_threadsafe(self._write_waiting)
                 return
-            except RuntimeError:  # the loop has closed: nobody waits any more
-                self._waiting.popleft()
+            except RuntimeError:  # that loop has closed: its callers are gone
+                self._forget(loop)
+
+    def _forget(self, loop: asyncio.AbstractEventLoop | None) -> None:
+        """Drop the calls of a loop that has closed."""
+        for job in list(self._waiting):
+            if job.loop is loop:
+                with contextlib.suppress(ValueError):
+                    self._waiting.remove(job)
 
     def _write_batch(self, waiting: deque[_Job]) -> list[_Job]:
         """Run calls in one transaction, up to the limits of a batch."""
@@ -267,6 +293,8 @@ class SQLite:
                 if time.perf_counter() - self._started > BATCH_SECONDS:
                     break
         except BaseException as problem:
+            while not batch and waiting:  # not even begun: whoever is first hears of it
+                batch.append(waiting.popleft())
             self._lose(batch, problem)
         return batch
 
@@ -337,7 +365,8 @@ class SQLite:
         loops: dict[asyncio.AbstractEventLoop, list[_Job]] = {}
         for job in batch:
             for action in job.actions:
-                action()
+                with contextlib.suppress(Exception):  # its caller has to be answered all the same
+                    action()
             topics += job.topics
             if job.loop is None:
                 job.settle()
@@ -357,7 +386,8 @@ class SQLite:
         flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
         try:
             connection = apsw.Connection(str(self._path), flags=flags, statementcachesize=512)
-            connection.set_busy_timeout(5_000)
+            # Only this service writes; a stranger's lock must not hold up the event loop for long.
+            connection.set_busy_timeout(1_000 if writing else 5_000)
             # This build collects value statistics, and would compile a statement anew whenever a
             # bound value could change its plan: at every call (46 µs instead of 10 for a token).
             connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)

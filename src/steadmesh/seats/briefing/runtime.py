@@ -11,7 +11,7 @@ from steadmesh.kernel.database import Row, Transaction
 from steadmesh.kernel.errors import NotFound
 from steadmesh.seats.identity import is_live, live_seats, seat_state
 from steadmesh.seats.messages import InboxCounts, inbox_counts
-from steadmesh.seats.organisation import organisation, organisations
+from steadmesh.seats.organisation import memory_bytes, organisation, organisations
 from steadmesh.seats.turns import checkpoints_of
 from steadmesh.tools import Args, Call, Caller, Doc, Result, endpoint
 
@@ -56,6 +56,7 @@ class Runtime(Args):
 class ExecutionProfile(Result):
     idle_policy: str
     idle_timeout_seconds: float
+    memory_limit_bytes: int
 
 
 class SeatRuntime(Result):
@@ -145,6 +146,7 @@ def _seat_runtime(row: Row, inbox: InboxCounts, saved: dict[str, str], now: Inst
         execution=ExecutionProfile(
             idle_policy=execution["idle_policy"],
             idle_timeout_seconds=execution["idle_timeout"],
+            memory_limit_bytes=int(memory_bytes(execution["memory_limit"])),
         ),
         sandbox_required=sorted(sandbox["required_enforcement"]),
         pending_deliveries=inbox.pending,
@@ -169,16 +171,20 @@ def _seat_runtime(row: Row, inbox: InboxCounts, saved: dict[str, str], now: Inst
     )
 
 
-_MOVING = {
+_NO_NEWS = {
     "next_due_in_seconds": True,
     "oldest_pending_age_seconds": True,
     "lease_expires_at": True,
+    "last_activity": True,
+    "pending_deliveries": True,
 }
-"""What changes by itself as time passes, and so is no news."""
+"""What moves by itself, or with every message: whoever follows is told when mail begins to wait and
+when a seat's state changes, not of each letter."""
 
 
 def _fingerprint(seats: dict[str, SeatRuntime]) -> str:
     digest = hashlib.sha256()
     for key, seat in seats.items():
-        digest.update(f"{key} {seat.model_dump_json(exclude=_MOVING)}\n".encode())
+        waits = seat.pending_deliveries > 0
+        digest.update(f"{key} {waits} {seat.model_dump_json(exclude=_NO_NEWS)}\n".encode())
     return digest.hexdigest()[:32]

@@ -31,6 +31,7 @@ from steadmesh.seats.organisation._model import (
     Team,
 )
 from steadmesh.seats.organisation._problems import InvalidOrganisation, Problem, render
+from steadmesh.seats.organisation._quantities import memory as memory_bytes
 from steadmesh.seats.organisation._reading import Document, load, read_file, read_text
 from steadmesh.seats.organisation._revisions import Change, SeatRevisions, differences
 from steadmesh.seats.organisation._store import (
@@ -93,6 +94,7 @@ __all__ = [
     "connection_adapters",
     "differences",
     "load",
+    "memory_bytes",
     "named_targets",
     "organisation",
     "organisation_by_key",
