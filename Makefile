@@ -12,7 +12,9 @@ export STEADMESH_AUTOSTART := 0
 .PHONY: demo test check format lint types contracts unit clean
 
 demo: $(VENV)/.installed  ## set everything up and show the main job
-	@$(BIN)/python -m steadmesh.operator.demo
+	@# Seats' programs get an environment of their own, without the prefix above: sweep after them.
+	@$(BIN)/python -m steadmesh.operator.demo; status=$$?; \
+	  find src -name __pycache__ -prune -exec rm -rf {} +; exit $$status
 
 test: $(VENV)/.installed-dev  ## set everything up and run the tests
 	$(BIN)/python -m pytest -n $(WORKERS)

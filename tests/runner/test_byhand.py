@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import select
 import subprocess
 import sys
 import threading
@@ -107,9 +108,12 @@ def test_a_seat_that_is_taken_over_kills_the_command(
 ) -> None:
     platform.ttl = 0.15
     started = seat.folder.parent / "started"
-    fencer = threading.Thread(
-        target=lambda: (until(started.exists, "the command runs"), platform.fence())
-    )
+
+    def take_over() -> None:
+        until(started.exists, "the command runs")
+        platform.fence()
+
+    fencer = threading.Thread(target=take_over)
     fencer.start()
     told: list[str] = []
     assert run(seat, SHELL, "-c", f"touch {started}; sleep 60", told=told) == 3
@@ -191,10 +195,16 @@ class OnTerminal:
     def shows(self, text: str) -> None:
         """Read until this has been shown; fails the test when the program ends without."""
         while text not in self._seen:
+            readable, _, _ = select.select([self._master], [], [], 10)
+            assert readable, f"{text!r} was not shown in 10 s, but: {self._seen!r}"
             try:
                 self._seen += os.read(self._master, 4_096).decode()
             except OSError:
                 raise AssertionError(f"{text!r} was not shown, but: {self._seen!r}") from None
+
+    def is_the_commands(self) -> bool:
+        """Whether the terminal has been given to the command."""
+        return os.tcgetpgrp(self._master) != self._process.pid
 
     def ends(self) -> int:
         code = self._process.wait(20)
@@ -228,6 +238,7 @@ def test_control_c_is_the_commands_and_the_lease_is_given_back(
 
 def test_a_command_that_is_suspended_goes_on(terminal: OnTerminal) -> None:
     terminal.shows("ready")
+    until(terminal.is_the_commands, "the command has the terminal")
     terminal.types("\x1a")
     terminal.shows("cannot be suspended")
     terminal.types("hello\n")

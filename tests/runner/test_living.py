@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from steadmesh.runner import keeper
 from steadmesh.runner.supervisor import supervise
 from tests.runner.town import Town, alive, eventually_gone, live
 from tests.runner.waiting import until
@@ -160,6 +162,23 @@ def test_s62_a_configuration_change_waits_for_the_turn(town: Town) -> None:
         town.state_until("rep_a", {"adopted_revision": row["config_revision"]})
 
 
+def test_s63_a_fenced_runner_stops_writing_and_acknowledges_nothing(town: Town) -> None:
+    """S-63: its tool client exits 4, its delivery is not acked but tried again by the next."""
+    alice = town.person("alice")
+    with town.supervised():
+        alice.say('/sleep 1s\n/tool handoff.update {"objective": "x"}\n/file write w x\n/report')
+        pid = town.runner_pid("rep_a")
+        town.state_until("rep_a", {"state": "Executing"})
+        town.fence("rep_a")
+        eventually_gone(pid)
+        assert not (town.workspace("rep_a") / "w").exists()
+        assert '"event": "lease lost"' in town.runner_log("rep_a")
+        assert alice.hears("slept 1s") == (
+            'slept 1s\ntool handoff.update: {"saved":true}\nwrote w (1 bytes)'
+        )
+        town.state_until("rep_a", {"pending_deliveries": 0})
+
+
 def test_s64_a_seat_with_an_adapter_that_is_not_here_is_blocked(town: Town) -> None:
     """S-64: blocked with the reason; its bootstrap has the handoff and says what is lost."""
     alice = town.person("alice")
@@ -201,6 +220,22 @@ def test_a_seat_whose_sandbox_is_not_enforced_here_is_blocked_until_that_is_acce
         assert town.runs("rep_a") == []
     with town.supervised():
         assert alice.hears("ack: ") == "ack: hello"
+
+
+def test_s66_seats_go_on_when_the_service_is_restarted(town: Town) -> None:
+    """S-66: queued messages are answered, seats keep their ids and even their processes."""
+    alice = town.person("alice")
+    with town.supervised():
+        alice.say("/reply before")
+        alice.hears("before")
+        pid = town.runner_pid("rep_a")
+        seat_id = town.seat("rep_a")["seat_id"]
+        town.restart_service()
+        alice = town.person("alice")
+        alice.say("/reply after")
+        alice.hears("after")
+        assert town.runner_pid("rep_a") == pid
+        assert town.seat("rep_a")["seat_id"] == seat_id
 
 
 def test_s66_seats_go_on_while_the_supervisor_is_replaced(town: Town) -> None:
@@ -276,6 +311,33 @@ def test_a_start_that_fails_says_why_and_backs_off(town: Town) -> None:
         detail = town.seat("rep_a")["state_detail"]
         assert "start failed: the tool client /nowhere/tools is not a program" in detail
         assert town.seat("rep_a")["state"] == "Stopped"
+
+
+def test_a_token_is_replaced_under_a_running_seat(
+    town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keeper, "_TOKEN_ROTATION", 0.2)
+    alice = town.person("alice")
+    with town.supervised():
+        alice.say("/reply one")
+        alice.hears("one")
+        (run,) = town.runs("rep_a")
+        first = (run / "token").read_text()
+        until(lambda: (run / "token").read_text() != first, "another token")
+        alice.say("/reply two")
+        alice.hears("two")
+        assert town.told == ["rep_a started"]
+
+
+def test_the_memory_limit_of_the_file_holds_for_the_seats_processes(town: Town) -> None:
+    town.document["execution_profiles"]["normal"]["memory_limit"] = "1Gi"
+    town.apply()
+    with town.supervised():
+        town.person("alice").say("/claim x")
+        pid = town.runner_pid("rep_a")
+        if hasattr(resource, "prlimit"):  # elsewhere nothing is promised
+            assert resource.prlimit(pid, resource.RLIMIT_DATA) == (2**30, 2**30)
+            assert resource.prlimit(pid, resource.RLIMIT_CORE) == (0, 0)
 
 
 # Turns

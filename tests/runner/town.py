@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+import tempfile
 import threading
 import uuid
 from collections.abc import Iterator, Mapping
@@ -11,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from steadmesh.client.http import Service
+from steadmesh.runner.processes import identify
 from steadmesh.runner.supervisor import SupervisorSettings, supervise
 from tests.runner.waiting import until
 from tests.support.organisations import fixture_f
@@ -38,6 +41,18 @@ class Town:
     def apply(self) -> None:
         """Put the (changed) document in force."""
         self.seats = apply(self.service, self.document)
+
+    def restart_service(self) -> None:
+        """Stop the service and start another on the same data."""
+        data = self.service.data
+        self.service.__exit__(None, None, None)
+        self.service = RunningService(data=data).__enter__()
+
+    def fence(self, key: str) -> None:
+        """End a seat's generation, as for a runner that is gone."""
+        path = f"/internal/v1/seats/{self.seats[key]}/fence"
+        body = {"expected_generation": self.seat(key)["lease_generation"]}
+        assert self.service.request("POST", path, body, local=True).status == 200
 
     def organisation_id(self) -> str:
         answer = self.service.request("GET", "/internal/v1/organizations", local=True)
@@ -167,17 +182,20 @@ def live(folder: Path, document: dict[str, Any] | None = None) -> Iterator[Town]
     secret.write_text(json.dumps(PEOPLE))
     given = document or fixture_f()
     given["connections"]["chat"]["secret_ref"] = f"file:{secret}"
-    with RunningService() as service:
-        yield Town(service, folder, given)
+    data = Path(tempfile.mkdtemp(prefix="sm-"))  # short, so that the socket fits into it
+    try:
+        town = Town(RunningService(data=data).__enter__(), folder, given)
+        try:
+            yield town
+        finally:
+            town.service.__exit__(None, None, None)
+    finally:
+        shutil.rmtree(data, ignore_errors=True)
 
 
 def alive(pid: int) -> bool:
     """Whether a process exists and is no mere remains."""
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return False
-    return state.rpartition(")")[2].split()[0] not in "ZX"
+    return identify(pid) is not None
 
 
 def eventually_gone(pid: int, *, limit: float = 10.0) -> None:

@@ -8,11 +8,11 @@ import os
 import shutil
 import signal
 import socket
-import subprocess
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import TracebackType
 
 from steadmesh.client.http import Service, Unreachable
 from steadmesh.runner.folder import RunFolder, make_private
@@ -28,7 +28,7 @@ ERROR, NOT_OBTAINED, FENCED, NOT_RUNNABLE, NOT_FOUND = 1, 2, 3, 126, 127
 
 _TERMINAL_VARIABLES = ("TERM", "COLORTERM")
 """What a program on a terminal needs besides what every program of a seat gets."""
-_FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGTSTP)
 
 Tell = Callable[[str], None]
 
@@ -158,24 +158,25 @@ def run_by_hand(
 def _run(
     command: Sequence[str], children: ChildGroups, *, environment: Mapping[str, str], tell: Tell
 ) -> int:
-    try:
-        child = children.start(
-            command,
-            environment=environment,
-            directory=Path.cwd(),
-            stdin=None,
-            stdout=None,
-            stderr=None,
-        )
-    except ChildrenKilled:
-        return FENCED
-    except FileNotFoundError:
-        tell(f"{command[0]}: no such program")
-        return NOT_FOUND
-    except OSError as problem:
-        tell(f"{command[0]}: {problem.strerror}")
-        return NOT_RUNNABLE
-    with Terminal() as terminal, _forwarding_to(child):
+    with _Forwarding() as signals, Terminal() as terminal:
+        try:
+            child = children.start(
+                command,
+                environment=environment,
+                directory=Path.cwd(),
+                stdin=None,
+                stdout=None,
+                stderr=None,
+            )
+        except ChildrenKilled:
+            return FENCED
+        except FileNotFoundError:
+            tell(f"{command[0]}: no such program")
+            return NOT_FOUND
+        except OSError as problem:
+            tell(f"{command[0]}: {problem.strerror}")
+            return NOT_RUNNABLE
+        signals.forward_to(child.pid)
         terminal.give_to(child.pid)
         code = wait_for(child, terminal, tell=tell)
     children.finished(child)
@@ -199,17 +200,35 @@ def _alone(path: Path) -> Iterator[bool]:
             yield True
 
 
-@contextlib.contextmanager
-def _forwarding_to(child: subprocess.Popen[bytes]) -> Iterator[None]:
-    """Signals to us are meant for the command."""
+class _Forwarding:
+    """Signals to us are meant for the command, also one that comes while it is being started."""
 
-    def forward(number: int, _frame: object) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(child.pid, number)
+    def __init__(self) -> None:
+        self._group: int | None = None
+        self._early: list[int] = []
 
-    before = {number: signal.signal(number, forward) for number in _FORWARDED}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
+    def __enter__(self) -> _Forwarding:
+        self._before = {number: signal.signal(number, self._forward) for number in _FORWARDED}
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for number, handler in self._before.items():
             signal.signal(number, handler)
+
+    def forward_to(self, group: int) -> None:
+        """The command runs as this process group."""
+        self._group = group
+        while self._early:
+            self._forward(self._early.pop(0), None)
+
+    def _forward(self, number: int, _frame: object) -> None:
+        if self._group is None:
+            self._early.append(number)
+            return
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._group, number)

@@ -148,7 +148,7 @@ class Keeper:
                 return
             _log.info(action.kind, extra=fields(seat=view.key, reason=action.reason))
             self._act(view, action)
-        except (PlatformError, Unreachable) as problem:
+        except (PlatformError, Unreachable, OSError) as problem:
             _log.warning("a step failed", extra=fields(seat=view.key, reason=str(problem)))
             self._not_before = max(self._not_before, time.monotonic() + _RETRY)
         self.decided_at = time.monotonic()
@@ -178,7 +178,8 @@ class Keeper:
         if start is None:
             return Local(back_off_seconds=waiting, problem=self._problem)
         told = start.told_to_stop_at
-        ended = not start.runs()
+        # Not `start.runs()`: an end that was not noticed yet would be judged by an older view.
+        ended = self._noticed_end
         return Local(
             phase="ended" if ended else "running" if told is None else "stopping",
             instance=start.record.instance,
@@ -282,11 +283,13 @@ class Keeper:
         start = self._start
         if start is None:
             return
-        if start.runs():
-            if start.told_to_stop_at is None:
-                self._tell(f"{start.record.seat_key} is no more")
-                start.tell_to_stop()
-        elif start.has_leftovers():
+        told = start.told_to_stop_at
+        if start.runs() and told is None:
+            self._tell(f"{start.record.seat_key} is no more")
+            start.tell_to_stop()
+        elif start.runs() and time.monotonic() - (told or 0.0) < self._policy.kill_after_seconds:
+            return
+        elif self.has_processes():
             start.kill_everything()
         else:
             self._forget(start)
