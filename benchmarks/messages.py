@@ -1,6 +1,6 @@
 """Sends per second over HTTP and MCP, as a ratio to a floor measured in the same run.
 
-    python -m benchmarks.messages [--seconds 4] [--callers 1 8 32] [--database URL]
+    python -m benchmarks.messages [--rounds 5] [--callers 1 8 32] [--database URL]
 
 A poller drains inboxes meanwhile, so that no recipient's cap is met. See `floor.py` for the floor.
 """
@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from statistics import median
 
 from benchmarks.load import Measured, http_post, measure
 from benchmarks.organisation import RECIPIENTS, SENDERS, MeasuredService
@@ -28,40 +29,52 @@ BODY = "The plan is in notes/plan.md; please look at the second part and tell me
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    options.add_argument("--seconds", type=float, default=4.0)
+    options.add_argument("--seconds", type=float, default=1.5, help="of each measurement")
+    options.add_argument("--rounds", type=int, default=5, help="the median of so many counts")
     options.add_argument("--callers", type=int, nargs="+", default=[1, 8, 32])
     options.add_argument("--database", help="a PostgreSQL URL instead of SQLite")
     given = options.parse_args()
-    print(f"{'':14}{'callers':>8}{'per second':>12}{'p50 ms':>9}{'p99 ms':>9}{'of floor':>10}")
-    floors: dict[int, float] = {}
-    with floor(given.database) as port:
-        request = http_post("/insert", json.dumps({"arguments": {"body": BODY}}).encode(), {})
+    print(f"{'':12}{'callers':>8}{'per second':>12}{'p50 ms':>9}{'p99 ms':>9}{'of floor':>10}")
+    with floor(given.database) as port, sending_service(given.database) as (service, senders):
+        insert = http_post("/insert", json.dumps({"arguments": {"body": BODY}}).encode(), {})
         for callers in given.callers:
-            run = measure(
-                port, lambda: request, callers=callers, seconds=given.seconds, good=b" 200 "
-            )
-            floors[callers] = run.per_second
-            show("floor", run, floors)
-    for name, requests in (("/v1/tools", tool_requests), ("/mcp", mcp_requests)):
-        with sending_service(given.database) as (service, senders):
-            for callers in given.callers:
-                run = measure(
-                    service.port,
-                    requests(senders[:callers]),
-                    callers=callers,
-                    seconds=given.seconds,
-                    good=b"message_id",
-                )
-                show(name, run, floors)
+            ways: dict[str, tuple[int, Callable[[], bytes], bytes]] = {
+                "floor": (port, lambda: insert, b" 200 "),
+                "/v1/tools": (service.port, tool_requests(senders[:callers]), b"message_id"),
+                "/mcp": (service.port, mcp_requests(senders[:callers]), b"message_id"),
+            }
+            show(callers, in_turn(ways, callers, given.rounds, given.seconds))
 
 
-def show(name: str, run: Measured, floors: dict[int, float]) -> None:
-    errors = f"  {run.errors} errors" if run.errors else ""
-    print(
-        f"{name:14}{run.callers:>8}{run.per_second:>12.0f}{run.percentile(0.5):>9.2f}"
-        f"{run.percentile(0.99):>9.2f}{run.per_second / floors[run.callers]:>10.2f}{errors}",
-        flush=True,
-    )
+def in_turn(
+    ways: dict[str, tuple[int, Callable[[], bytes], bytes]],
+    callers: int,
+    rounds: int,
+    seconds: float,
+) -> dict[str, list[Measured]]:
+    """Measure all ways in turn, again and again: a slow moment of the machine hits each of them."""
+    runs: dict[str, list[Measured]] = {name: [] for name in ways}
+    for _ in range(rounds):
+        for name, (port, request, good) in ways.items():
+            run = measure(port, request, callers=callers, seconds=seconds, good=good)
+            runs[name].append(run)
+    return runs
+
+
+def show(callers: int, runs: dict[str, list[Measured]]) -> None:
+    """A line for each way: medians over the rounds, and the median of each round's own ratio."""
+    floors = [run.per_second for run in runs["floor"]]
+    for name, measured in runs.items():
+        rates = [run.per_second for run in measured]
+        ratio = median(rate / below for rate, below in zip(rates, floors, strict=True))
+        errors = sum(run.errors for run in measured)
+        print(
+            f"{name:12}{callers:>8}{median(rates):>12.0f}"
+            f"{median(run.percentile(0.5) for run in measured):>9.2f}"
+            f"{median(run.percentile(0.99) for run in measured):>9.2f}{ratio:>10.2f}"
+            + (f"  {errors} errors" if errors else ""),
+            flush=True,
+        )
 
 
 Sender = tuple[str, int]
@@ -70,12 +83,12 @@ Sender = tuple[str, int]
 
 def tool_requests(senders: list[Sender]) -> Callable[[], bytes]:
     """Sends over `/v1/tools`, from all senders to all recipients in turn."""
-    return _in_turn(senders, "/v1/tools/messages.send", lambda arguments: {"arguments": arguments})
+    return _prepared(senders, "/v1/tools/messages.send", lambda arguments: {"arguments": arguments})
 
 
 def mcp_requests(senders: list[Sender]) -> Callable[[], bytes]:
     """The same sends over `/mcp`."""
-    return _in_turn(
+    return _prepared(
         senders,
         "/mcp",
         lambda arguments: {
@@ -87,7 +100,7 @@ def mcp_requests(senders: list[Sender]) -> Callable[[], bytes]:
     )
 
 
-def _in_turn(
+def _prepared(
     senders: list[Sender], path: str, body: Callable[[dict[str, str]], dict[str, object]]
 ) -> Callable[[], bytes]:
     prepared = []
