@@ -6,11 +6,21 @@ import difflib
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from steadmesh.client import address
 from steadmesh.client.address import Operator, for_operator
+from steadmesh.client.http import Unreachable, new_idempotency_key
+from steadmesh.operator.terminal import note
 from steadmesh.operator.trouble import CommandFailed
+
+if TYPE_CHECKING:
+    from steadmesh.client.http import Answer
+
+ADDRESSES = ("STEADMESH_URL", "STEADMESH_PLATFORM_URL")
+RETRY_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +41,8 @@ class Api:
     @classmethod
     def find(cls, data: str | None) -> Api:
         """The service of a data directory, or of STEADMESH_URL. Raises NoService."""
+        if data is None and not any(os.environ.get(name) for name in ADDRESSES):
+            data = _configured_data()
         return cls(for_operator(os.environ, data))
 
     def get(self, path: str, **query: object) -> Any:
@@ -86,12 +98,22 @@ class Api:
         return seats[key]
 
     def _call(self, method: str, path: str, body: Mapping[str, object] | None) -> Any:
-        answer = self.operator.request(method, path, body=body)
+        answer = self._answer(method, path, body)
         if answer.status < 400 and not answer.body:
             return None
         if answer.status < 400:
             return answer.json()
         raise Refused(answer.status, _message(answer))
+
+    def _answer(self, method: str, path: str, body: Mapping[str, object] | None) -> Answer:
+        """Tried once, then for a while longer, of which the person hears."""
+        headers = {"Idempotency-Key": new_idempotency_key()} if method == "POST" else {}
+        ask = partial(self.operator.request, method, path, body=body, headers=headers)
+        try:
+            return ask(retry_for=0)
+        except Unreachable as problem:
+            note(f"{problem}; trying for {RETRY_SECONDS:.0f} s")
+        return ask(retry_for=RETRY_SECONDS)
 
 
 class Refused(CommandFailed):
@@ -102,6 +124,20 @@ class Refused(CommandFailed):
         self.status = status
 
 
+def data_directory(data: str | None) -> str:
+    """The data directory that a command is about. Raises ConfigError."""
+    return address.data_directory(os.environ, data or _configured_data())
+
+
+def _configured_data() -> str | None:
+    """That of the file that STEADMESH_CONFIG names; clients read no such file."""
+    if not os.environ.get("STEADMESH_CONFIG"):
+        return None
+    from steadmesh.kernel.config import load
+
+    return str(load({}, os.environ).data)
+
+
 def nearest(name: str, known: list[str]) -> str:
     """` Did you mean lead?`, or what there is."""
     near = difflib.get_close_matches(name, known, n=1)
@@ -110,14 +146,17 @@ def nearest(name: str, known: list[str]) -> str:
     return f" There are: {', '.join(known)}." if known else ""
 
 
-def _message(answer: Any) -> str:
+def _message(answer: Answer) -> str:
     try:
         body = answer.json()
         message = str(body["message"])
     except (ValueError, KeyError, TypeError):
         return f"the service answered HTTP {answer.status} without saying why"
     if answer.status == 401:
-        return f"{message} (as the operator: over the socket, or with STEADMESH_OPERATOR_KEY_FILE)"
+        return (
+            f"{message.rstrip('.')}. As the operator: STEADMESH_OPERATOR_KEY_FILE names the file with"
+            " the key, or --data the service's data directory"
+        )
     problems = body.get("details", {}).get("problems", [])
     lines = [f"{problem['path']}: {problem['message']}" for problem in problems]
     return "\n".join([message, *lines[1:]]) if lines else message

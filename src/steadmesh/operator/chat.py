@@ -2,29 +2,37 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
 import threading
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from steadmesh.client.http import Refused, Unreachable
+from steadmesh.client.http import Refused, Unreachable, percent_encoded
 from steadmesh.kernel.text import for_terminal
-from steadmesh.operator.api import Api, Organisation
-from steadmesh.operator.terminal import note
+from steadmesh.operator import api as operators
+from steadmesh.operator.api import Api, Organisation, nearest
+from steadmesh.operator.terminal import count, note, write_to_nobody
 from steadmesh.operator.trouble import CommandFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Iterator
 
-    from steadmesh.client.http import Service
+    from steadmesh.client.http import Answer, Service, Stream
 
 RECONNECT_SECONDS = 2.0
+CONNECT_SECONDS = 10.0
 SEND_SECONDS = 30.0
 SILENCE_SECONDS = 90.0
 """The service speaks every 30 s; three times nothing is a lost stream."""
+CLOCKS_AGREE = timedelta(seconds=5)
+NEEDS_OTHER_WORDS = (401, 403, 404)
+"""Answers that trying again does not change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +56,15 @@ class Credentials:
         except OSError as problem:
             raise CommandFailed(f"{self.token_file}: {problem.strerror}") from None
         except ValueError:
-            raise CommandFailed(f"{self.token_file} is not a JSON object of users") from None
-        if not isinstance(tokens, dict) or not isinstance(tokens.get(user), str):
-            raise CommandFailed(f"{self.token_file} has no token for {user}")
+            tokens = None
+        if not isinstance(tokens, dict):
+            raise CommandFailed(
+                f'{self.token_file} is not a JSON object of users and tokens, {{"{user}": "…"}}'
+            )
+        if not isinstance(tokens.get(user), str):
+            raise CommandFailed(
+                f"{self.token_file} has no token for {user}.{nearest(user, sorted(tokens))}"
+            )
         return str(tokens[user])
 
 
@@ -66,23 +80,45 @@ def chat(
     """Send lines from stdin, print what comes back."""
     token = given.of(user)
     api = Api.find(data)
-    organisation = api.organisation(org)
-    name = connection or _only_connection(api, organisation, user)
-    talk = Conversation(api.operator.service, organisation.key, name, token)
-    listener = threading.Thread(target=talk.listen, daemon=True)
-    listener.start()
-    if sys.stdin.isatty():
-        note(f"you are {user} at {organisation.display_name}; end with Ctrl-D")
-    for text in _messages():
-        talk.send(text)
-    talk.wait_for_answers(wait)
-    return talk.status
+    if org is not None and connection is not None:  # then her own token is all that is needed
+        organisation, name = org, connection
+    else:
+        organisation, name = _looked_up(api, org, user=user, connection=connection)
+    talk = Conversation(api.operator.service, organisation, name, token)
+    talk.connect()
+    try:
+        return _hold(talk, f"you are {user} at {organisation}; end with Ctrl-D", wait=wait)
+    finally:
+        talk.close()
 
 
-def _messages() -> Any:
+def _hold(talk: Conversation, greeting: str, *, wait: float) -> int:
+    """Send what comes from stdin; the exit status."""
+    status = 0
+    interactive = sys.stdin.isatty()
+    if interactive:
+        note(greeting)
+    for text in messages(sys.stdin):
+        try:
+            talk.send(text)
+        except NotSent as problem:
+            if problem.final or not interactive:
+                raise
+            note(f"steadmesh: {problem}")
+            status = 1
+    missing = talk.wait_for_answers(wait)
+    if missing and wait:
+        note(
+            f"no answer yet to {count(missing, 'message', 'messages')}; what comes later is shown "
+            "by the next `steadmesh chat`, and --wait waits longer"
+        )
+    return status
+
+
+def messages(lines: Iterable[str]) -> Iterator[str]:
     """One message a line; a backslash at its end goes on in the next."""
     parts: list[str] = []
-    for line in sys.stdin:
+    for line in lines:
         text = line.rstrip("\n")
         if text.endswith("\\"):
             parts.append(text[:-1])
@@ -91,8 +127,16 @@ def _messages() -> Any:
         parts = []
         if whole.strip():
             yield whole
-    if parts:
+    if any(part.strip() for part in parts):
         yield "\n".join(parts)
+
+
+class NotSent(CommandFailed):
+    """A message was not sent. `final`: neither will be the next one."""
+
+    def __init__(self, reason: str, *, final: bool) -> None:
+        super().__init__(f"not sent: {reason}")
+        self.final = final
 
 
 class Conversation:
@@ -110,95 +154,151 @@ class Conversation:
         """`show` gets each answer; without it they are printed."""
         self._show = show or _print
         self._service = service
-        self._path = f"/v1/channels/{organisation}/{connection}"
+        self._path = f"/v1/channels/{percent_encoded(organisation)}/{percent_encoded(connection)}"
         self._headers = {"Authorization": f"Bearer {token}"}
-        self._last_id = ""
-        self._sent = 0
+        self._closed = threading.Event()
         self._heard = threading.Condition()
+        self._last_id = ""
+        self._began = datetime.now(UTC)
+        self._sent = 0
         self._answers = 0
-        self.status = 0
+
+    def connect(self) -> None:
+        """Open the stream of answers, and go on with it in a thread, over every break.
+
+        Raises `CommandFailed` if this person cannot talk here, and Unreachable.
+        """
+        try:
+            self._stream = self._open(retry_for=CONNECT_SECONDS)
+        except Refused as refused:
+            raise CommandFailed(_said(refused.answer)) from None
+        self._began = _now_there(self._stream.headers.get("date"))
+        self._listener = threading.Thread(target=self._listen, daemon=True)
+        self._listener.start()
+
+    def close(self) -> None:
+        """Listen no more."""
+        self._closed.set()
+        self._stream.close()
+        self._listener.join(RECONNECT_SECONDS)
 
     def send(self, text: str) -> None:
-        """Send one message; repeated under one id until the service has it."""
-        body = {"id": os.urandom(16).hex(), "text": text}
-        answer = self._service.request(
-            "POST",
-            f"{self._path}/messages",
-            body=body,
-            headers=self._headers,
-            retry_for=SEND_SECONDS,
-        )
+        """Send one message; repeated under one id until the service has it. Raises `NotSent`."""
+        try:
+            answer = self._service.request(
+                "POST",
+                f"{self._path}/messages",
+                body={"id": os.urandom(16).hex(), "text": text},
+                headers=self._headers,
+                retry_for=SEND_SECONDS,
+            )
+        except Unreachable as problem:
+            raise NotSent(f"{problem}", final=False) from None
         if answer.status != 202:
-            self.status = 1
-            note(f"steadmesh: not sent: {_said(answer)}")
-            if answer.status == 401:
-                raise CommandFailed("give the token of this user with --token or --token-file")
-            return
+            raise NotSent(_said(answer), final=answer.status in NEEDS_OTHER_WORDS)
         self._sent += 1
 
-    def listen(self) -> None:
-        """Print what comes, and go on after a break where it was."""
-        while True:
-            try:
-                self._follow()
-            except Refused as refused:
-                if refused.answer.status in (401, 403, 404):
-                    note(f"steadmesh: {_said(refused.answer)}")
-                    self.status = 1
-                    return
-            except Unreachable:
-                pass
-            threading.Event().wait(RECONNECT_SECONDS)
-
-    def wait_for_answers(self, seconds: float) -> bool:
-        """Until each message has an answer, or the time is over; whether all have."""
+    def wait_for_answers(self, seconds: float) -> int:
+        """Until each message has an answer, or the time is over; how many have none."""
         with self._heard:
-            return self._heard.wait_for(lambda: self._answers >= self._sent, timeout=seconds)
+            self._heard.wait_for(lambda: self._answers >= self._sent, timeout=seconds)
+            return max(0, self._sent - self._answers)
 
-    def _follow(self) -> None:
+    def _listen(self) -> None:
+        while True:
+            with contextlib.suppress(Unreachable), self._stream as stream:
+                for line in stream:
+                    self._take(line.decode())
+            if not self._reopened():
+                return
+
+    def _reopened(self) -> bool:
+        """Whether the stream goes on, behind what was heard last."""
+        while not self._closed.wait(RECONNECT_SECONDS):
+            try:
+                self._stream = self._open(retry_for=0)
+            except Unreachable:
+                continue
+            except Refused as refused:
+                if refused.answer.status in NEEDS_OTHER_WORDS:
+                    note(f"steadmesh: answers are not shown any more: {_said(refused.answer)}")
+                    return False
+            else:
+                return True
+        return False
+
+    def _open(self, *, retry_for: float) -> Stream:
         headers = self._headers | ({"Last-Event-ID": self._last_id} if self._last_id else {})
-        stream = self._service.stream(
-            f"{self._path}/events", headers=headers, timeout=SILENCE_SECONDS
+        return self._service.stream(
+            f"{self._path}/events", headers=headers, timeout=SILENCE_SECONDS, retry_for=retry_for
         )
-        with stream:
-            for line in stream:
-                self._take(line.decode().rstrip("\r\n"))
 
     def _take(self, line: str) -> None:
         if line.startswith("id:"):
             self._last_id = line[3:].strip()
         elif line.startswith("data:"):
-            self._show(json.loads(line[5:])["text"])
+            event = json.loads(line[5:])
+            self._show(event["text"])
             with self._heard:
-                self._answers += 1
+                # What waited from before is no answer to what is sent now.
+                self._answers += datetime.fromisoformat(event["at"]) >= self._began
                 self._heard.notify_all()
 
 
+def _now_there(date: str | None) -> datetime:
+    """The service's time. `Date` tells it roughly, which is of use where the clocks differ much."""
+    now = datetime.now(UTC)
+    with contextlib.suppress(ValueError):
+        there = parsedate_to_datetime(date or "")
+        if abs(there - now) > CLOCKS_AGREE:
+            return there
+    return now
+
+
 def _print(text: str) -> None:
-    print(f"representative> {for_terminal(text)}", flush=True)
-
-
-def _said(answer: Any) -> str:
     try:
-        return str(answer.json()["message"])
+        print(f"representative> {for_terminal(text)}", flush=True)
+    except BrokenPipeError:  # who reads us has heard enough; we go on sending
+        write_to_nobody()
+
+
+def _said(answer: Answer) -> str:
+    try:
+        message = str(answer.json()["message"])
     except (ValueError, KeyError, TypeError):
-        return f"HTTP {answer.status}"
+        message = f"the service answered HTTP {answer.status} without saying why"
+    if answer.status == 401:
+        return f"{message} STEADMESH_TERMINAL_TOKEN or --token-file gives the token."
+    return message
 
 
-def _only_connection(api: Api, organisation: Organisation, user: str) -> str:
-    """The terminal connection of the user's binding. Raises `CommandFailed` when it is not plain."""
+def _looked_up(api: Api, org: str | None, *, user: str, connection: str | None) -> tuple[str, str]:
+    """Organisation and connection. Raises `CommandFailed` when they are not plain."""
+    try:
+        organisation = api.organisation(org)
+        return organisation.key, _connection(api, organisation, user=user, named=connection)
+    except operators.Refused as refused:
+        if refused.status == 401:
+            raise CommandFailed(
+                f"{refused} Or name both --org and --connection: then {user}'s own token is enough."
+            ) from None
+        raise
+
+
+def _connection(api: Api, organisation: Organisation, *, user: str, named: str | None) -> str:
+    """A terminal connection that the user is bound to."""
     view = api.get(f"/internal/v1/organizations/{organisation.id}/status")
-    found = sorted(
-        {
-            binding["connection"]
-            for binding in view["bindings"]
-            if binding["external_user_id"] == user and binding["adapter"] == "terminal"
-        }
-    )
-    if len(found) == 1:
-        return str(found[0])
+    bound = [row for row in view["bindings"] if row["adapter"] == "terminal"]
+    found = sorted({row["connection"] for row in bound if row["external_user_id"] == user})
     if not found:
-        people = sorted({binding["external_user_id"] for binding in view["bindings"]})
-        known = f" It knows {', '.join(people)}." if people else " It has no people yet."
+        people = sorted({row["external_user_id"] for row in bound})
+        known = nearest(user, people) or " It has no people on a terminal yet."
         raise CommandFailed(f"{organisation.key} has no terminal binding for {user}.{known}")
-    raise CommandFailed(f"{user} has several terminal connections; name one: --connection {found}")
+    if named is not None and named not in found:
+        raise CommandFailed(f"{user} has no terminal connection {named}.{nearest(named, found)}")
+    if named is None and len(found) > 1:
+        raise CommandFailed(
+            f"{user} has several terminal connections; name one with --connection: "
+            f"{', '.join(found)}"
+        )
+    return str(named or found[0])

@@ -18,6 +18,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from steadmesh.client.http import Unreachable
 from steadmesh.operator import quickstart, service
@@ -25,8 +26,12 @@ from steadmesh.operator.api import Api, Organisation
 from steadmesh.operator.chat import Conversation
 from steadmesh.operator.organisation import put_in_force
 from steadmesh.operator.trouble import CommandFailed, explained
+from steadmesh.runner.starts import found_again
+
+Process = subprocess.Popen[bytes]
 
 ANSWER_SECONDS = 60.0
+END_SECONDS = 30.0
 GREETING = "hello"
 WORK = """\
 /delegate lead /task
@@ -34,6 +39,15 @@ WORK = """\
 /tool clock.now {"timezone": "Europe/Paris"}
 /file write notes/plan.md built by builder_one
 /file read notes/plan.md"""
+
+GO_ON = (
+    "export PATH=$PWD/.venv/bin:$PATH",
+    "steadmesh quickstart lumen",
+    "steadmesh up lumen/organisation.yaml --data lumen/data",
+    "steadmesh chat --user ada --token-file lumen/secrets/chat.json --data lumen/data"
+    "     # in another terminal",
+    "steadmesh status --data lumen/data",
+)
 
 _COLOURS = {"dim": "2", "bold": "1", "green": "32", "cyan": "36"}
 
@@ -45,6 +59,7 @@ def main() -> None:
 
 def _demo() -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    _forget_settings()
     started = time.monotonic()
     with _folder() as folder:
         _step(1, "an organisation: Ada, her representative, a lead, two builders and a reviewer")
@@ -54,28 +69,39 @@ def _demo() -> None:
             synced = put_in_force(api, str(folder / "organisation.yaml"))
             organisation = api.organisation(synced["key"])
             _detail(f"applied {organisation.key}: {', '.join(sorted(synced['seats']))}")
-            with _supervisor(folder):
+            with _supervisor(folder) as supervisor:
                 _step(3, "a supervisor that starts a seat when mail waits for it")
-                _talk(api, organisation, folder)
+                _talk(api, organisation, folder, supervisor)
                 _show_turns(api, organisation)
     _goodbye(time.monotonic() - started)
 
 
-def _talk(api: Api, organisation: Organisation, folder: Path) -> None:
+def _talk(api: Api, organisation: Organisation, folder: Path, supervisor: Process) -> None:
     token = json.loads((folder / "secrets" / "chat.json").read_text())[quickstart.PERSON]
     talk = Conversation(api.operator.service, organisation.key, "chat", token, show=_answer)
-    threading.Thread(target=talk.listen, daemon=True).start()
-    watching = threading.Event()
-    watcher = threading.Thread(target=_watch, args=(api, organisation, watching), daemon=True)
+    talk.connect()
+    done = threading.Event()
+    watcher = threading.Thread(target=_watch, args=(api, organisation, done), daemon=True)
     watcher.start()
     _step(4, "Ada writes to her representative, as in `steadmesh chat`")
-    for text in (GREETING, WORK):
-        _said(text)
-        talk.send(text)
-        if not talk.wait_for_answers(ANSWER_SECONDS):
+    try:
+        for text in (GREETING, WORK):
+            _said(text)
+            talk.send(text)
+            _wait_for_answer(talk, supervisor)
+    finally:  # before the service goes, which both would miss
+        done.set()
+        watcher.join(5)
+        talk.close()
+
+
+def _wait_for_answer(talk: Conversation, supervisor: Process) -> None:
+    until = time.monotonic() + ANSWER_SECONDS
+    while talk.wait_for_answers(1):
+        if supervisor.poll() is not None:
+            raise CommandFailed("the supervisor has ended")
+        if time.monotonic() > until:
             raise CommandFailed(f"no answer within {ANSWER_SECONDS:.0f} s")
-    watching.set()
-    watcher.join(5)
 
 
 def _watch(api: Api, organisation: Organisation, done: threading.Event) -> None:
@@ -108,31 +134,40 @@ _WORDS = {
 
 def _show_turns(api: Api, organisation: Organisation) -> None:
     _step(5, "what happened, as the service recorded it")
-    turns: list[tuple[str, str]] = []
-    for key, seat in api.seats(organisation).items():
-        for turn in api.get(f"/internal/v1/seats/{seat['seat_id']}/executions")["executions"]:
-            line = f"{key:12} {turn['state']}, attempt {turn['attempt']}, generation "
-            turns.append((turn["started_at"], line + str(turn["generation"])))
-    for started_at, line in sorted(turns):
-        _detail(f"{started_at[11:23]}  {line}")
+    for turn in _ended_turns(api, organisation):
+        about = f"{turn['state']}, attempt {turn['attempt']}, generation {turn['generation']}"
+        _detail(f"{turn['started_at'][11:23]}  {turn['key']:12} {about}")
+
+
+def _ended_turns(api: Api, organisation: Organisation) -> list[dict[str, Any]]:
+    """All turns, oldest first; the last seats may still be ending theirs, and are waited for."""
+    until = time.monotonic() + ANSWER_SECONDS
+    while True:
+        turns = [
+            {"key": key, **turn}
+            for key, seat in api.seats(organisation).items()
+            for turn in api.get(f"/internal/v1/seats/{seat['seat_id']}/executions")["executions"]
+        ]
+        if time.monotonic() > until or all(turn["state"] != "running" for turn in turns):
+            return sorted(turns, key=lambda turn: str(turn["started_at"]))
+        time.sleep(0.02)
 
 
 def _goodbye(seconds: float) -> None:
     print()
     print(_paint(f"done in {seconds:.0f} s; nothing is left behind but .venv", "bold"))
     print("Go on by hand:")
-    for line in (
-        "export PATH=$PWD/.venv/bin:$PATH",
-        "steadmesh quickstart lumen",
-        "steadmesh up lumen/organisation.yaml --data lumen/data",
-        "steadmesh chat --user ada --token-file lumen/secrets/chat.json --data lumen/data"
-        "     (another terminal)",
-        "steadmesh status --data lumen/data",
-    ):
+    for line in GO_ON:
         print(f"  {line}")
 
 
 # What is set up, and taken down again
+
+
+def _forget_settings() -> None:
+    """Somebody's own service, or her database, must not become the stage of a demonstration."""
+    for name in [name for name in os.environ if name.startswith(("STEADMESH_", "RELAY_"))]:
+        del os.environ[name]
 
 
 @contextmanager
@@ -147,41 +182,51 @@ def _folder() -> Iterator[Path]:
 @contextmanager
 def _service(folder: Path) -> Iterator[Api]:
     data = folder / "data"
-    address = service.start(data, {}, port=0)
+    address = service.start(data, {"port": 0})
     _step(2, f"a service: {address.url}, SQLite in a temporary folder")
     try:
         yield Api.find(str(data))
-    except BaseException:
+    except Exception:
         _show_log(data / "steadmesh.log")
         raise
     finally:
-        _end(address.pid)
+        service.end(address, str(data))
 
 
 @contextmanager
-def _supervisor(folder: Path) -> Iterator[None]:
+def _supervisor(folder: Path) -> Iterator[Process]:
     data = folder / "data"
-    command = [sys.executable, "-m", "steadmesh.operator.main", "supervise", "--data", str(data)]
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        "steadmesh.operator.main",
+        "supervise",
+        "--data",
+        str(data),
+    ]
     process = subprocess.Popen(  # noqa: S603 - our own program, by absolute path
         command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     try:
-        yield
-    except BaseException:
+        yield process
+    except Exception:
         _show_log(data / "supervisor.log")
         raise
     finally:
-        process.terminate()
-        process.wait(60)
+        _end(process)
+        for runs in data.glob("seats/*/*/runner/run"):  # of a supervisor that did not end in order
+            for start in found_again(runs):
+                start.kill_everything()
 
 
-def _end(pid: int) -> None:
-    """Stop the service, which is no child of this process's group, and wait until it is gone."""
-    os.kill(pid, signal.SIGTERM)
+def _end(process: Process) -> None:
+    process.terminate()
     try:
-        os.waitpid(pid, 0)
-    except ChildProcessError:  # it was waited for elsewhere
-        return
+        process.wait(END_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 def _show_log(file: Path) -> None:

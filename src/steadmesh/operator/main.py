@@ -13,7 +13,7 @@ from steadmesh import __version__
 app = typer.Typer(
     name="steadmesh",
     help="Where AI agents work together: identity, mail, and a window for people.",
-    epilog="First time here? `steadmesh quickstart demo && steadmesh up demo/organisation.yaml`",
+    epilog="First time here? steadmesh quickstart demo",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -89,7 +89,7 @@ def stop(data: Data = None) -> None:
 
 @app.command(rich_help_panel="Service")
 def restart(data: Data = None) -> None:
-    """Stop the service and start it again in the background, with the settings of its file.
+    """Stop the service and start it again in the background, with the flags it had.
 
     Example: steadmesh restart --data ./data
     """
@@ -136,7 +136,7 @@ def up(
 ) -> None:
     """Serve, apply and supervise under one foreground command. Ctrl-C ends all of it.
 
-    Example: steadmesh up demo/organisation.yaml
+    Example: steadmesh up demo/organisation.yaml --data demo/data
     """
     from steadmesh.operator import supervision
 
@@ -165,12 +165,15 @@ def bundle(
     file: Annotated[str, typer.Argument(metavar="FILE", help="An instruction file (Markdown).")],
     root: Annotated[
         str | None,
-        typer.Option(metavar="DIR", help="Folder of the organisation file [where you are]."),
+        typer.Option(
+            metavar="DIR",
+            help="Folder of the organisation file [the nearest above with an organisation.yaml].",
+        ),
     ] = None,
 ) -> None:
     """Print the reference of an instruction file with its digest.
 
-    Example: steadmesh bundle instructions/lead.md
+    Example: steadmesh bundle demo/instructions/lead.md
     """
     from steadmesh.operator import organisation
 
@@ -249,7 +252,7 @@ def chat(
 ) -> None:
     """Talk to your representative in a terminal. Lines go out, answers print as they come.
 
-    Example: steadmesh chat --user ada --token-file demo/secrets/chat.json
+    Example: steadmesh chat --user ada --token-file demo/secrets/chat.json --data demo/data
     """
     from steadmesh.operator import chat as talk
 
@@ -269,6 +272,7 @@ def token(
     ] = False,
     data: Data = None,
     org: Org = None,
+    json: Json = False,
 ) -> None:
     """Print a fresh identity token of a seat. Issuing again for an instance rotates it.
 
@@ -276,15 +280,17 @@ def token(
     """
     from steadmesh.operator import seats
 
-    _leave(seats.token(data, org, seat=seat, instance=instance, ttl=ttl, revoke=revoke))
+    _leave(
+        seats.token(data, org, seat=seat, instance=instance, ttl=ttl, revoke=revoke, as_json=json)
+    )
 
 
-@seat_app.command(
-    "run", context_settings={"allow_extra_args": True, "ignore_unknown_options": True}
-)
+@seat_app.command("run")
 def seat_run(
-    context: typer.Context,
     seat: Annotated[str, typer.Argument(metavar="SEAT", help="Key of the seat.")],
+    command: Annotated[
+        list[str] | None, typer.Argument(metavar="COMMAND", help="What to run; put -- before it.")
+    ] = None,
     print_mcp: Annotated[
         bool, typer.Option("--print-mcp", help="Print the MCP client's configuration and end.")
     ] = False,
@@ -293,11 +299,14 @@ def seat_run(
 ) -> None:
     """Run a command as a seat: with its lease, its environment and its tools.
 
-    Meanwhile no supervisor starts the seat. Example: steadmesh seat run lead -- bash
+    No supervisor starts the seat meanwhile. The exit status is the command's;
+    2 if the seat runs elsewhere, 3 if it was taken over.
+
+    Example: steadmesh seat run lead -- bash
     """
     from steadmesh.operator import seats
 
-    _leave(seats.run(data, org, seat=seat, command=context.args, print_mcp=print_mcp))
+    _leave(seats.run(data, org, seat=seat, command=command or [], print_mcp=print_mcp))
 
 
 def _leave(status: int) -> None:
@@ -307,8 +316,10 @@ def _leave(status: int) -> None:
 
 def main() -> None:
     """The entry point: no traceback ever reaches a person."""
+    from steadmesh.operator.terminal import never_fail_on_characters
     from steadmesh.operator.trouble import explained
 
+    never_fail_on_characters()
     sys.exit(explained(_run))
 
 

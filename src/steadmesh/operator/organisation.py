@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from steadmesh.operator.api import Api, Refused
-from steadmesh.operator.terminal import note, result, result_json, table
+from steadmesh.operator.terminal import count, note, result, result_json, table
 from steadmesh.operator.trouble import CommandFailed
 from steadmesh.seats.organisation import (
     Change,
@@ -25,11 +25,23 @@ from steadmesh.seats.organisation import (
 
 def bundle(file: str, root: str | None) -> int:
     """Print the reference of an instruction file."""
+    path = Path(file)
+    if not path.is_file():
+        raise CommandFailed(f"{file}: there is no such file")
+    folder = _root_of(path) if root is None else Path(root)
     try:
-        result(bundle_reference(Path(file), root=Path(root or ".")))
+        result(bundle_reference(path, root=folder))
     except InvalidOrganisation as invalid:
-        raise CommandFailed("\n".join(problem.message for problem in invalid.problems)) from None
+        raise CommandFailed("\n".join(f"{file}: {p.message}" for p in invalid.problems)) from None
     return 0
+
+
+def _root_of(path: Path) -> Path:
+    """The nearest folder above with an organisation file of the usual name, else where we are."""
+    for folder in path.resolve().parents:
+        if (folder / "organisation.yaml").is_file():
+            return folder
+    return Path.cwd()
 
 
 def check(file: str, *, as_json: bool) -> int:
@@ -42,7 +54,8 @@ def check(file: str, *, as_json: bool) -> int:
         result_json([])
     else:
         note(
-            f"{file}: good: {len(organisation.seats)} seats, {len(organisation.bindings)} people, "
+            f"{file}: good: {count(len(organisation.seats), 'seat', 'seats')}, "
+            f"{count(len(organisation.bindings), 'person', 'people')}, "
             f"digest {organisation.digest[:12]}"
         )
     return 0
@@ -58,15 +71,20 @@ def plan(file: str, data: str | None, *, as_json: bool) -> int:
     if as_json:
         result_json([_change_as_json(change) for change in changes])
         return 0
-    table(["seat", "", "what happens"], [_row(change) for change in changes])
-    moved = [change for change in changes if change.kind != "unchanged"]
-    note(f"{len(moved)} of {len(changes)} seats would change" if moved else "nothing would change")
+    table(["", "seat", "what", "effect"], [_row(change) for change in changes])
+    moved = sum(change.kind != "unchanged" for change in changes)
+    note(
+        f"{moved} of {count(len(changes), 'seat', 'seats')} would change; nothing is written"
+        if moved
+        else "nothing would change"
+    )
     return 0
 
 
 def apply(file: str, data: str | None, *, as_json: bool) -> int:
     """Put a file in force."""
     try:
+        _read(file)  # its mistakes are told even if no service runs
         synced = put_in_force(Api.find(data), file)
     except InvalidOrganisation as invalid:
         return explain(invalid, file, as_json=as_json)
@@ -79,7 +97,7 @@ def apply(file: str, data: str | None, *, as_json: bool) -> int:
         [key, f"retiring until {seat['retire_by']}", seat["seat_id"]]
         for key, seat in synced["retiring"].items()
     ]
-    table(["seat", "", "id"], rows)
+    table(["seat", "what", "id"], rows)
     note("applied; the policy holds from now on" if synced["changed"] else "nothing changed")
     return 0
 
@@ -116,8 +134,7 @@ def explain(invalid: InvalidOrganisation, file: str, *, as_json: bool = False) -
         )
     else:
         result(render(invalid.problems, file))
-        count = len(invalid.problems)
-        note(f"{count} {'mistake' if count == 1 else 'mistakes'}; nothing was applied")
+        note(count(len(invalid.problems), "mistake", "mistakes"))
     return 1
 
 
@@ -132,7 +149,7 @@ def _in_force(api: Api, key: str) -> dict[str, SeatRevisions]:
     return {}
 
 
-_SIGNS = {"new": "+", "changed": "~", "unchanged": " ", "retiring": "-"}
+_SIGNS = {"new": "+", "changed": "~", "unchanged": "", "retiring": "-"}
 _EFFECTS = {
     "configuration": "its runner starts anew at a turn boundary",
     "policy": "its rights change with the next call",
@@ -140,13 +157,11 @@ _EFFECTS = {
 
 
 def _row(change: Change) -> list[str]:
-    what = {
-        "new": "new",
-        "unchanged": "unchanged",
-        "retiring": "retires: it is no longer in the file",
+    effects = {
         "changed": "; ".join(_EFFECTS[revision] for revision in change.revisions),
-    }[change.kind]
-    return [f"{_SIGNS[change.kind]} {change.seat}", change.kind, what]
+        "retiring": "it is no longer in the file",
+    }
+    return [_SIGNS[change.kind], change.seat, change.kind, effects.get(change.kind, "")]
 
 
 def _change_as_json(change: Change) -> dict[str, Any]:

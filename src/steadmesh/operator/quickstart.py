@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shlex
 from pathlib import Path
 
 from steadmesh.kernel.ids import new_secret
@@ -119,15 +120,13 @@ def write(folder: str) -> int:
     """Write the example into an empty or new folder."""
     root = Path(folder)
     write_files(root)
-    shown = root if root.is_absolute() else Path(".") / root
-    result(str(root / "organisation.yaml"))
-    note(f"wrote the example organisation to {shown}. Go on with:")
-    note(f"  steadmesh up {root / 'organisation.yaml'} --data {root / 'data'}")
+    file, data, tokens = root / "organisation.yaml", root / "data", root / "secrets" / "chat.json"
+    result(str(file))
+    note(f"wrote the example organisation to {root}. Go on with:")
+    note(f"  {shlex.join(['steadmesh', 'up', str(file), '--data', str(data)])}")
     note("and in another terminal:")
-    note(
-        f"  steadmesh chat --user {PERSON} --token-file {root / 'secrets' / 'chat.json'}"
-        f" --data {root / 'data'}"
-    )
+    words = ["steadmesh", "chat", "--user", PERSON, "--token-file", str(tokens)]
+    note(f"  {shlex.join([*words, '--data', str(data)])}")
     return 0
 
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
+import tempfile
+import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from steadmesh.client.address import from_data_directory
-from steadmesh.kernel.config import Config, explain, load
-from steadmesh.operator.api import Api
+from steadmesh.kernel.config import Config, Row, explain, load
+from steadmesh.operator.api import Api, data_directory
 from steadmesh.operator.terminal import note, result, result_json, table
 from steadmesh.operator.trouble import CommandFailed
 
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
 
 STOP_SECONDS = 45.0
 START_SECONDS = 30.0
+LOG_NAME = "steadmesh.log"
 
 
 def configuration(flags: Mapping[str, object]) -> Config:
@@ -42,18 +46,24 @@ def stop(data: str | None) -> int:
     if address is None:
         note(f"no service runs on {data_directory(data)}; nothing to stop")
         return 0
-    _stop(address, data)
+    end(address, data)
     result(f"stopped (pid {address.pid})")
     return 0
 
 
 def restart(data: str | None) -> int:
-    """Stop the service if one runs, and start one in the background."""
+    """Stop the service if one runs, and start one in the background, with the same flags."""
+    from steadmesh.operator.relaunch import flags_of
+
     address = running(data)
+    directory = data_directory(data)
+    flags = {} if address is None else flags_of(address, directory)
+    config = configuration({"data": directory, **flags})  # wrong settings are told before the end
     if address is not None:
-        _stop(address, data)
-    started = start(data_directory(data), {}, port=_port_of(address))
+        end(address, data)
+    started = start(config.data, flags)
     result(f"running (pid {started.pid}) on {started.url}")
+    note(f"the log is {config.data / LOG_NAME}")
     return 0
 
 
@@ -62,17 +72,14 @@ def show_config(data: str | None, *, as_json: bool) -> int:
     config = configuration({"data": data})
     rows = explain(config)
     if as_json:
-        result_json({row.name: {"value": row.value, "source": row.source} for row in rows})
-        return 0
-    table(["setting", "value", "from", ""], [[r.name, r.value, r.source, r.sentence] for r in rows])
+        shown = {row.name: {"value": _plain(config, row), "source": row.source} for row in rows}
+        result_json(shown)
+    else:
+        cells = [[row.name, row.value, row.source, row.sentence] for row in rows]
+        table(["setting", "value", "from", "meaning"], cells)
     for warning in config.warnings:
         note(f"steadmesh: {warning}")
     return 0
-
-
-def data_directory(data: str | None) -> Path:
-    """The data directory that a command is about."""
-    return configuration({"data": data}).data
 
 
 def running(data: str | None) -> Address | None:
@@ -81,49 +88,42 @@ def running(data: str | None) -> Address | None:
     return address if address is not None and address.is_alive() else None
 
 
-def start(data: Path, environment: Mapping[str, str], *, port: int | None = None) -> Address:
-    """Start a service in the background and wait until it listens.
+def start(data: Path, flags: Mapping[str, object]) -> Address:
+    """Start a service in the background and wait until it listens. Raises `CommandFailed`.
 
-    Its standard error goes to a file only until then; afterwards it has the log.
+    Its standard error is ours only until then; afterwards it has its log.
     """
-    command = [sys.executable, "-m", "steadmesh.operator.main", "serve", "--data", str(data)]
-    if port is not None:
-        command += ["--port", str(port)]
-    data.mkdir(mode=0o700, parents=True, exist_ok=True)
-    said = data / "start.err"
-    with said.open("wb") as errors:
+    # -P: a file in the folder we happen to be in must not pass for a module of ours.
+    command = [sys.executable, "-P", "-m", "steadmesh.operator.main", "serve", "--data", str(data)]
+    for name, value in flags.items():
+        command += [f"--{name}", str(value)]
+    with tempfile.TemporaryFile() as said:
         process = subprocess.Popen(  # noqa: S603 - our own program, by absolute path
             command,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
-            stderr=errors,
-            cwd="/",
-            env={**os.environ, **environment},
+            stderr=said,
             start_new_session=True,
         )
-    try:
-        return _wait_until_listening(process, data)
-    except CommandFailed:
-        process.terminate()
-        raise CommandFailed(
-            f"the service did not start: {said.read_text(errors='replace').strip()}"
-        ) from None
-    finally:
-        said.unlink(missing_ok=True)
+        try:
+            address = _wait_until_listening(process, data)
+        except BaseException:
+            process.terminate()
+            process.wait()
+            raise
+        if address is None:
+            said.seek(0)
+            raise CommandFailed(_why(said.read().decode(errors="replace"), data))
+    # Whoever looks whether the service still runs must not find its unburied remains.
+    threading.Thread(target=process.wait, daemon=True).start()
+    return address
 
 
-def _wait_until_listening(process: subprocess.Popen[bytes], data: Path) -> Address:
-    until = time.monotonic() + START_SECONDS
-    while time.monotonic() < until and process.poll() is None:
-        address = from_data_directory(data)
-        if address is not None and address.pid == process.pid:
-            return address
-        time.sleep(0.02)
-    raise CommandFailed("no word from it")
-
-
-def _stop(address: Address, data: str | None) -> None:
-    Api.find(data).post("/internal/v1/service:stop", {})
+def end(address: Address, data: str | None) -> None:
+    """Let a service end, and wait for it; one that has ended is fine. Raises `CommandFailed`."""
+    if not address.is_alive():
+        return
+    Api.find(data_directory(data)).post("/internal/v1/service:stop", {})
     until = time.monotonic() + STOP_SECONDS
     while address.is_alive():
         if time.monotonic() > until:
@@ -131,10 +131,39 @@ def _stop(address: Address, data: str | None) -> None:
                 f"the service (pid {address.pid}) was asked to stop and still finishes calls "
                 f"after {STOP_SECONDS:.0f} s. Wait, or end that process"
             )
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(address.pid, os.WNOHANG)
         time.sleep(0.02)
 
 
-def _port_of(address: Address | None) -> int | None:
-    if address is None or not address.url:
+def _wait_until_listening(process: subprocess.Popen[bytes], data: Path) -> Address | None:
+    until = time.monotonic() + START_SECONDS
+    while time.monotonic() < until and process.poll() is None:
+        address = from_data_directory(data)
+        if address is not None and address.pid == process.pid:
+            return address
+        time.sleep(0.02)
+    process.terminate()
+    process.wait()
+    return None
+
+
+def _why(said: str, data: Path) -> str:
+    """What a service that did not start has said, in one message with ours."""
+    lines = [line.removeprefix("steadmesh: ") for line in said.splitlines() if line]
+    lines = [line for line in lines if not line.startswith("the log is ")]
+    if not lines:
+        lines = [f"it did not listen within {START_SECONDS:.0f} s; see {data / LOG_NAME}"]
+    return "\n".join(["the service did not start: " + lines[0], *lines[1:]])
+
+
+def _plain(config: Config, row: Row) -> Any:
+    """A setting as JSON has it: numbers and lists as such, nothing for what is not set."""
+    if row.value == "-":
         return None
-    return int(address.url.rpartition(":")[2])
+    value: Any = config
+    for part in row.name.split("."):
+        value = getattr(value, part)
+    if isinstance(value, tuple):
+        return list(value)
+    return value if isinstance(value, int) and str(value) == row.value else row.value

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TextIO
 
 
 def result(text: str) -> None:
@@ -15,7 +17,8 @@ def result(text: str) -> None:
 
 def note(text: str) -> None:
     """A word to the person; never part of the result."""
-    print(text, file=sys.stderr, flush=True)
+    with contextlib.suppress(OSError):  # the terminal may have been closed meanwhile
+        print(text, file=sys.stderr, flush=True)
 
 
 def result_json(value: Any) -> None:
@@ -24,7 +27,10 @@ def result_json(value: Any) -> None:
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "") -> None:
-    """A table: drawn on a terminal, with tabs between the cells in a pipe."""
+    """A table: drawn on a terminal, with tabs between the cells in a pipe.
+
+    In a pipe the columns are always the same; on a terminal those without content are left out.
+    """
     if not sys.stdout.isatty():
         for row in (columns, *rows):
             print("\t".join(row))
@@ -34,12 +40,18 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, title: str =
     from rich.text import Text
 
     drawn = Table(title=title or None, title_justify="left", box=None, pad_edge=False)
-    for column in columns:
-        drawn.add_column(column, overflow="fold")
+    shown = [place for place in range(len(columns)) if any(row[place] for row in rows)]
+    for place in shown:
+        short = all(len(row[place]) <= _NEVER_BROKEN for row in rows)
+        drawn.add_column(columns[place], overflow="fold", no_wrap=short)
     for row in rows:
-        drawn.add_row(*(Text(cell, style=_STYLES.get(cell, "")) for cell in row))
+        cells = [row[place] for place in shown]
+        drawn.add_row(*(Text(cell, style=_STYLES.get(cell, "")) for cell in cells))
     Console().print(drawn)
 
+
+_NEVER_BROKEN = 24
+"""Characters: a column of cells up to this length keeps each on one line."""
 
 _STYLES = {
     "Executing": "green",
@@ -53,12 +65,37 @@ _STYLES = {
 }
 
 
+def write_to_nobody() -> None:
+    """Whoever read our output has gone: what is still written goes nowhere, and does not fail."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def count(number: int, one: str, several: str) -> str:
+    """`1 seat`, `5 seats`."""
+    return f"{number} {one if number == 1 else several}"
+
+
 def age(seconds: int | None) -> str:
-    """`3 s`, `5 min`, `2 h`; nothing for nothing."""
+    """`3 s`, `5 min`, `2 h`, `4 days`; nothing for nothing."""
     if seconds is None:
         return ""
     if seconds < 120:
         return f"{seconds} s"
     if seconds < 7_200:
         return f"{seconds // 60} min"
-    return f"{seconds // 3_600} h"
+    if seconds < 172_800:
+        return f"{seconds // 3_600} h"
+    return f"{seconds // 86_400} days"
+
+
+def never_fail_on_characters() -> None:
+    """What the terminal's encoding does not have is written as an escape instead of ending us."""
+    for stream in (sys.stdout, sys.stderr):
+        _set_errors(stream, "backslashreplace")
+    _set_errors(sys.stdin, "replace")
+
+
+def _set_errors(stream: TextIO | None, how: str) -> None:
+    reconfigure = getattr(stream, "reconfigure", None)
+    if reconfigure is not None:
+        reconfigure(errors=how)

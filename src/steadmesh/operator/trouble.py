@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
+import traceback
 from collections.abc import Callable
 from typing import Any
+
+from steadmesh.operator.terminal import write_to_nobody
 
 FAILED = 1
 USAGE = 2
@@ -23,14 +27,23 @@ class WrongUse(Exception):
 def explained(run: Callable[[], Any]) -> int:
     """Run a program; its exit status. Whatever goes wrong becomes words on stderr."""
     try:
+        status = _status_of(run)
+        sys.stdout.flush()  # here, where a failure can still be dealt with
+    except BrokenPipeError:
+        write_to_nobody()
+        return FAILED
+    return status
+
+
+def _status_of(run: Callable[[], Any]) -> int:
+    try:
         run()
     except SystemExit as ended:
         return ended.code if isinstance(ended.code, int) else FAILED if ended.code else 0
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return FAILED
+        raise
     except WrongUse as problem:
         say(str(problem))
         return USAGE
@@ -42,7 +55,8 @@ def explained(run: Callable[[], Any]) -> int:
 
 def say(text: str) -> None:
     """A line on stderr."""
-    print(f"steadmesh: {text}", file=sys.stderr)
+    with contextlib.suppress(OSError):  # the terminal may have been closed meanwhile
+        print(f"steadmesh: {text}", file=sys.stderr)
 
 
 def _words(problem: Exception) -> str:
@@ -52,7 +66,7 @@ def _words(problem: Exception) -> str:
     if isinstance(problem, OSError) and problem.filename is not None:
         return f"{problem.filename}: {problem.strerror}"
     if os.environ.get("STEADMESH_DEBUG"):
-        raise problem
+        traceback.print_exception(problem)
     return (
         f"this is a mistake in steadmesh: {kind.__name__}: {problem}. "
         "Set STEADMESH_DEBUG=1 and try again to see where."
