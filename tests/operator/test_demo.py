@@ -31,7 +31,7 @@ def test_a_request_goes_down_the_chain_and_comes_back_and_nothing_is_left(tmp_pa
         capture_output=True,
         text=True,
         timeout=120,
-        env=environment(tmp_path, TMPDIR=str(temporary)),
+        env=environment(tmp_path, TMPDIR=str(temporary), STEADMESH_DATABASE_FILE="/nowhere"),
         cwd=tmp_path,
         check=False,
     )

@@ -77,6 +77,14 @@ def test_a_broken_file_is_neither_planned_nor_applied(lumen: Lumen) -> None:
     assert len(json.loads(lumen.run("apply", lumen.file, "--json").out)) == 1
 
 
+def test_mistakes_are_told_before_a_service_is_looked_for(example: Path, tmp_path: Path) -> None:
+    file = example / "organisation.yaml"
+    file.write_text(file.read_text().replace("adapter: fake", "adapter: fakee"))
+    for command in ("plan", "apply"):
+        said = steadmesh(command, str(file), "--data", str(tmp_path / "nothing"))
+        assert (said.code, said.err) == (1, "1 mistake\n")
+
+
 def test_applied_json_has_the_ids(lumen: Lumen) -> None:
     applied = json.loads(lumen.run("apply", lumen.file, "--json").out)
     assert (applied["key"], applied["changed"], sorted(applied["seats"])) == ("lumen", False, SEATS)

@@ -323,7 +323,11 @@ def test_what_is_no_map_is_no_organisation(data: Any) -> None:
         compile(data)
 
 
-@pytest.mark.parametrize("value", [float("nan"), 10**30, {1: 2}, {"a", "b"}, b"x"], ids=repr)
+@pytest.mark.parametrize(
+    "value",
+    [float("nan"), 10**30, {1: 2}, {"a", "b"}, b"x"],
+    ids=lambda value: type(value).__name__,
+)
 def test_what_json_cannot_say_is_told(value: Any) -> None:
     assert "harness_profiles.scripted.config.x" in said(
         {"harness_profiles.scripted.config": {"x": value}}

@@ -25,6 +25,7 @@ from steadmesh.operator import quickstart, service
 from steadmesh.operator.api import Api, Organisation
 from steadmesh.operator.chat import Conversation
 from steadmesh.operator.organisation import put_in_force
+from steadmesh.operator.terminal import never_fail_on_characters
 from steadmesh.operator.trouble import CommandFailed, explained
 from steadmesh.runner.starts import found_again
 
@@ -54,6 +55,7 @@ _COLOURS = {"dim": "2", "bold": "1", "green": "32", "cyan": "36"}
 
 def main() -> None:
     """`make demo`."""
+    never_fail_on_characters()
     sys.exit(explained(_demo))
 
 
