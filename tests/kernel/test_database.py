@@ -285,6 +285,11 @@ def test_postgresql_that_is_not_there_is_named_without_its_password() -> None:
     assert "hunter2" not in str(problem.value)
 
 
+def test_a_new_file_is_for_its_user_alone(tmp_path: Path) -> None:
+    SQLite(tmp_path / "a.db").close()
+    assert (tmp_path / "a.db").stat().st_mode & 0o077 == 0
+
+
 def test_a_file_that_is_no_database_is_named(tmp_path: Path) -> None:
     (tmp_path / "a.db").write_text("this is no database, but long enough to be read as one" * 40)
     with pytest.raises(DatabaseProblem, match=r"a\.db"):

@@ -142,5 +142,9 @@ def test_a_seat_of_the_file_starts_stopped_with_nothing(world: World) -> None:
         organization=world.organisation_id,
     )
     seat = runtime["seats"]["lead"]
-    assert (seat["state"], seat["pending_deliveries"], seat["lease_generation"]) == ("Stopped", 0, 0)
+    assert (seat["state"], seat["pending_deliveries"], seat["lease_generation"]) == (
+        "Stopped",
+        0,
+        0,
+    )
     assert Actor(world, "lead")("GET /v1/instructions")["instructions"][0]["text"] == BUNDLES[REF]

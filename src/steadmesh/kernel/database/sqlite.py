@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 import queue
 import threading
 import time
@@ -125,6 +126,7 @@ class SQLite:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        _make_private(path)
         self.full = False
         self._columns: dict[str, tuple[str, ...]] = {}
         self._waiting: deque[_Job] = deque()
@@ -416,6 +418,12 @@ class SQLite:
             self.full = True
             return DatabaseUnavailable(reason=f"the disk that holds {self._path.parent} is full")
         return DatabaseUnavailable(reason=f"{type(problem).__name__} in {self._path.name}")
+
+
+def _make_private(path: Path) -> None:
+    """A new file is for this user alone; the log beside it takes over its mode."""
+    with contextlib.suppress(OSError):  # what is wrong with the place is told when it is opened
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
 
 
 @contextmanager
