@@ -132,7 +132,7 @@ def _serve_held(config: Config, data: DataDirectory) -> int:
             print(f"steadmesh: {warning}", file=sys.stderr)
         with listening(config, data) as place:
             running = Running(build(config, SystemClock(), data=data), data, place)
-            _collect_rarely()
+            _settle_in()
             print(f"the log is {data.log_file}", file=sys.stderr)
             running.run(announce=lambda: print(f"listening on {place.url}", file=sys.stderr))
         return 0
@@ -309,8 +309,11 @@ def _url(host: str, port: int) -> str:
     return f"http://{shown or (f'[{host}]' if ':' in host else host)}:{port}"
 
 
-def _collect_rarely() -> None:
+def _settle_in() -> None:
     """What was made up to now stays for good: the collector need not look at it again and again."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
+    # A thread that comes back from the disk waits this long for a busy event loop, 5 ms by default:
+    # as long as the commit itself took.
+    sys.setswitchinterval(0.0005)
