@@ -281,7 +281,9 @@ def test_a_topic_reaches_another_replica(postgres_url: str) -> None:
 def test_postgresql_that_is_not_there_is_named_without_its_password() -> None:
     with pytest.raises(DatabaseProblem) as problem:
         open_database("postgresql://ada:hunter2@127.0.0.1:1/nowhere")
-    assert "cannot reach PostgreSQL at postgresql://ada@127.0.0.1:1/nowhere" in str(problem.value)
+    assert "cannot reach PostgreSQL at postgresql://ada:***@127.0.0.1:1/nowhere" in str(
+        problem.value
+    )
     assert "hunter2" not in str(problem.value)
 
 

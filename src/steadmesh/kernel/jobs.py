@@ -10,7 +10,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from steadmesh.kernel.clock import Clock
 from steadmesh.kernel.database import Database
@@ -46,7 +46,7 @@ class Job:
 class _Turn:
     job: Job
     due: float = 0.0
-    stirred: bool = field(default=False)
+    stirred: bool = False
 
 
 class JobRunner:

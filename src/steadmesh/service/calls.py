@@ -8,14 +8,13 @@ from dataclasses import replace
 from typing import Any
 
 from steadmesh.kernel.errors import Failure
+from steadmesh.service import operator
 from steadmesh.service.polls import long_poll
 from steadmesh.service.replies import JSON, Flow, Refusal, Reply, refused
 from steadmesh.service.requests import BODY_LIMIT, OPERATOR_BODY_LIMIT, Request
 from steadmesh.service.streams import follow
 from steadmesh.tools import Credentials, Tool
 from steadmesh.tools.run import NOTHING, Answer, Runner
-
-OPERATOR = "operator"
 
 
 async def call_tool(
@@ -83,8 +82,8 @@ class Endpoints:
     ) -> Reply | Flow:
         """`values` are those of the path."""
         credentials = replace(credentials, path=values)
-        if tool.family == OPERATOR:  # before a body of its size is read
-            await self._runner.caller(OPERATOR, credentials)
+        if tool.family == operator.NAME:  # before a body of its size is read
+            await self._runner.caller(operator.NAME, credentials)
         arguments = await _arguments(tool, values, request)
         if tool.streams:
             return await follow(self._runner, tool, arguments, credentials, request)
@@ -105,7 +104,7 @@ async def _arguments(tool: Tool, values: Mapping[str, str], request: Request) ->
     _merge(arguments, request.query_values(), "the query")
     if request.method in ("GET", "HEAD"):
         return arguments
-    limit = OPERATOR_BODY_LIMIT if tool.family == OPERATOR else BODY_LIMIT
+    limit = OPERATOR_BODY_LIMIT if tool.family == operator.NAME else BODY_LIMIT
     body = await request.json(limit)
     if body is None:
         return arguments

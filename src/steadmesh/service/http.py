@@ -16,6 +16,7 @@ from pydantic_core import to_json
 from starlette.types import Message, Receive, Scope, Send
 
 from steadmesh.kernel.clock import Clock
+from steadmesh.kernel.datadir import OPERATOR_KEY_PREFIX
 from steadmesh.kernel.errors import Failure, Internal
 from steadmesh.kernel.ids import new_id
 from steadmesh.service import operator
@@ -25,7 +26,7 @@ from steadmesh.service.openapi import document
 from steadmesh.service.replies import Flow, Headers, Refusal, Reply, refused, send_reply
 from steadmesh.service.requests import BODY_LIMIT, Gone, Request
 from steadmesh.service.routes import Match, Routes, unescaped
-from steadmesh.service.security import OPERATOR_PREFIX, SEAT_PREFIX, Wall, needs_secret
+from steadmesh.service.security import SEAT_PREFIX, Wall, needs_secret
 from steadmesh.tools import Credentials, Tool
 from steadmesh.tools.run import Runner
 
@@ -48,21 +49,10 @@ class Handover:
     run: Callable[[Send], Awaitable[None]]
 
 
-class McpAnswer(Protocol):
-    """A whole answer of the Model Context Protocol."""
-
-    @property
-    def status(self) -> int: ...
-    @property
-    def body(self) -> bytes: ...
-    @property
-    def headers(self) -> Headers: ...
-
-
 class Mcp(Protocol):
     """What `/mcp` is handed to: a short path, and one that streams."""
 
-    async def answer(self, body: bytes, scope: Scope, credentials: Credentials) -> McpAnswer | None:
+    async def answer(self, body: bytes, scope: Scope, credentials: Credentials) -> Reply | None:
         """The answer, or nothing where the long path is needed. Raises a `Failure`."""
 
     async def pass_on(
@@ -194,7 +184,7 @@ class HttpService:
         bearer = credentials.bearer or ""
         if bearer.startswith(SEAT_PREFIX):
             await self._runner.caller(SEATS, credentials)
-        elif bearer.startswith(OPERATOR_PREFIX):
+        elif bearer.startswith(OPERATOR_KEY_PREFIX):
             await self._runner.caller(operator.NAME, credentials)
 
     async def _finish(self, outcome: Outcome, sending: _Sending) -> None:
@@ -244,14 +234,14 @@ class HttpService:
     async def _call_mcp(
         self, request: Request, values: Mapping[str, str], credentials: Credentials
     ) -> Outcome:
-        if (credentials.bearer or "").startswith(OPERATOR_PREFIX):
+        if (credentials.bearer or "").startswith(OPERATOR_KEY_PREFIX):
             await self._verify(credentials)
         body = await request.body(BODY_LIMIT)
         if not body:
             raise Refusal(400, "the body is empty; send one message of JSON-RPC")
         answer = await self._mcp.answer(body, request.scope, credentials)
         if answer is not None:
-            return Reply(answer.status, answer.body, answer.headers)
+            return answer
         scope, receive = request.scope, request.receive
         return Handover(lambda send: self._mcp.pass_on(body, scope, receive, send, credentials))
 

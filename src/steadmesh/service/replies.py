@@ -78,10 +78,10 @@ def _error(code: str, message: str) -> bytes:
     return to_json({"code": code, "message": message})
 
 
-async def send_reply(send: Send, reply: Reply, extra: Headers = ()) -> None:
+async def send_reply(send: Send, reply: Reply) -> None:
     """Send a whole answer."""
     body = reply.body
-    headers = [*reply.headers, *extra]
+    headers = [*reply.headers]
     if reply.status != 204:
         headers.append((b"content-length", b"%d" % len(body)))
     await send({"type": "http.response.start", "status": reply.status, "headers": headers})

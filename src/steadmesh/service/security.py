@@ -10,13 +10,13 @@ import re
 from collections.abc import Iterable
 
 from steadmesh.kernel.crypto import digest, same
+from steadmesh.kernel.datadir import OPERATOR_KEY_PREFIX
 from steadmesh.service.replies import CHALLENGE, Headers, Refusal
 from steadmesh.service.requests import Request
 from steadmesh.tools import Credentials
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 SEAT_PREFIX = "sms_"
-OPERATOR_PREFIX = "smo_"
 PEOPLE = b"/v1/channels/"
 """Below this a Bearer without prefix may be a person's token."""
 
@@ -38,11 +38,6 @@ class Wall:
         self._loopback = frozenset(host.encode() for host in LOOPBACK)
         self._origins = frozenset(origin.lower().encode() for origin in origins)
         self._secret = digest(secret) if secret else None
-
-    @property
-    def is_closed(self) -> bool:
-        """Whether a caller without a credential of its own needs the secret."""
-        return self._secret is not None
 
     def check_source(self, request: Request) -> Headers:
         """Host and Origin: a web page may neither reach us under a name of its own nor call blindly.
@@ -127,7 +122,7 @@ class Wall:
         if scheme.lower() != b"bearer" or not value or not value.isascii():
             raise _unknown("the Authorization of this request is not `Bearer` and a token")
         token = value.decode()
-        if token.startswith((SEAT_PREFIX, OPERATOR_PREFIX)):
+        if token.startswith((SEAT_PREFIX, OPERATOR_KEY_PREFIX)):
             return token
         if self._is_secret(value):
             return None

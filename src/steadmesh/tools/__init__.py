@@ -4,7 +4,7 @@ A tool is declared once: arguments, result and a handler that is one synchronous
 transaction. Everything else (transports, schemas, permissions, audit) is made from the declaration.
 """
 
-from steadmesh.tools.arguments import Args, Clamped, Doc, NotBlank, Size
+from steadmesh.tools.arguments import Args, Clamped, Doc, NoArgs, NotBlank, Size
 from steadmesh.tools.call import Call, Caller, Credentials, Services
 from steadmesh.tools.catalogue import Catalogue, Family, Feature, Gauge
 from steadmesh.tools.result import Result, fit_page
@@ -25,6 +25,7 @@ __all__ = [
     "Follow",
     "Followed",
     "Gauge",
+    "NoArgs",
     "NotBlank",
     "Result",
     "Services",

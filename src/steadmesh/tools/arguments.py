@@ -18,6 +18,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from steadmesh.kernel.errors import Invalid
+from steadmesh.kernel.text import size
 
 INTEGER_LIMIT = 2**63
 DEPTH_LIMIT = 100
@@ -46,12 +47,12 @@ class Size:
         return core_schema.no_info_after_validator_function(self._check, handler(source))
 
     def _check(self, value: str) -> str:
-        size = len(value) if value.isascii() else len(value.encode())
-        if size > self.max_bytes:
+        found = size(value)
+        if found > self.max_bytes:
             raise PydanticCustomError(
                 "size",
                 "is {size} bytes long; at most {limit} are allowed. Shorten it or send it in parts",
-                {"size": size, "limit": self.max_bytes},
+                {"size": found, "limit": self.max_bytes},
             )
         return value
 

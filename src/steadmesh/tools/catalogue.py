@@ -67,7 +67,7 @@ class Catalogue:
         self.endpoints: list[Tool] = []
         for feature in features:
             for declared in feature.tools:
-                self._add(declared.name, declared)
+                self._add(declared)
             self.endpoints.extend(feature.endpoints)
         self._by_any_name = dict(self.tools)
         for declared in self.tools.values():
@@ -97,7 +97,7 @@ class Catalogue:
     def jobs(self) -> list[Job]:
         return [job for feature in self.features for job in feature.jobs]
 
-    def _add(self, name: str, declared: Tool) -> None:
-        if name in self.tools:
-            raise ValueError(f"two tools are called {name}")
-        self.tools[name] = declared
+    def _add(self, declared: Tool) -> None:
+        if declared.name in self.tools:
+            raise ValueError(f"two tools are called {declared.name}")
+        self.tools[declared.name] = declared

@@ -21,6 +21,7 @@ import psycopg
 import psycopg_pool
 from psycopg.rows import dict_row
 
+from steadmesh.kernel.config_values import masked_url
 from steadmesh.kernel.database import (
     DatabaseProblem,
     DatabaseUnavailable,
@@ -103,7 +104,7 @@ class PostgreSQL:
 
     def __init__(self, url: str, *, connections: int = CONNECTIONS) -> None:
         self._url = url
-        self.place = _without_password(url)
+        self.place = masked_url(url)
         self.full = False
         self._notify: Callable[[Iterable[str]], None] = lambda topics: None
         self.batch_observed: Callable[[int, float], None] = lambda size, seconds: None
@@ -212,6 +213,11 @@ class PostgreSQL:
         try:
             with psycopg.connect(self._url, connect_timeout=5, **options) as connection:
                 encoding = connection.execute("SHOW server_encoding").fetchone()
+        except psycopg.ProgrammingError:  # its text quotes the URL, password and all
+            raise DatabaseProblem(
+                f"the PostgreSQL URL {self.place} cannot be read. Write it as "
+                "postgresql://user@host:5432/name, special characters in it percent-encoded."
+            ) from None
         except psycopg.Error as problem:
             raise DatabaseProblem(
                 f"cannot reach PostgreSQL at {self.place}: {_first_line(problem)}. Check that it runs, "
@@ -329,10 +335,6 @@ def _begin(locks: Locks) -> LiteralString:
         function = "pg_advisory_xact_lock_shared" if is_shared else "pg_advisory_xact_lock"
         statements.append(f"SELECT {function}({number})")
     return "; ".join(statements)
-
-
-def _without_password(url: str) -> str:
-    return re.sub(r"(//[^/@:]*):[^@/]*@", r"\1@", url)
 
 
 def _first_line(problem: BaseException) -> str:

@@ -93,7 +93,7 @@ def _column_names(cursor: apsw.Cursor) -> tuple[str, ...] | None:
 class _Job:
     """A write that waits for its turn, and then for the shared commit."""
 
-    __slots__ = ("actions", "done", "error", "future", "loop", "result", "topics", "work")
+    __slots__ = ("actions", "error", "future", "loop", "result", "topics", "work")
 
     def __init__(self, work: Callable[[Transaction], Any]) -> None:
         self.work = work
@@ -103,16 +103,13 @@ class _Job:
         self.topics: list[str] = []
         self.loop: asyncio.AbstractEventLoop | None = None
         self.future: asyncio.Future[Any] | None = None
-        self.done: threading.Event | None = None
 
     def abandoned(self) -> bool:
         return self.future is not None and self.future.cancelled()
 
     def settle(self) -> None:
-        """Hand result or error to the caller; runs on the caller's loop or releases its thread."""
-        if self.done is not None:
-            self.done.set()
-        elif self.future is not None and not self.future.done():
+        """Hand result or error to the caller; runs on the caller's loop."""
+        if self.future is not None and not self.future.done():
             if self.error is not None:
                 self.future.set_exception(self.error)
             else:
@@ -370,9 +367,7 @@ class SQLite:
                 with contextlib.suppress(Exception):  # its caller has to be answered all the same
                     action()
             topics += job.topics
-            if job.loop is None:
-                job.settle()
-            else:
+            if job.loop is not None:  # else its thread made the commit, and has the result
                 loops.setdefault(job.loop, []).append(job)
         if topics:
             self._notify(topics)

@@ -8,11 +8,7 @@ from typing import Any
 from steadmesh.kernel.clock import optional_rfc3339
 from steadmesh.seats.identity import Capability, SeatCall, display_names, seat
 from steadmesh.seats.organisation import connection_adapters
-from steadmesh.tools import Args, Result, tool
-
-
-class NoArguments(Args):
-    pass
+from steadmesh.tools import NoArgs, Result, tool
 
 
 class InstructionSource(Result):
@@ -65,7 +61,7 @@ class Self(Result):
 
 
 @tool("self", reads=True)
-def about(call: SeatCall, args: NoArguments) -> Self:
+def about(call: SeatCall, args: NoArgs) -> Self:
     """Who you are: identity, instructions, memory stores, recipients and connections."""
     return describe(call)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from steadmesh.seats.briefing import _store
-from steadmesh.seats.briefing.about import InstructionSource, NoArguments, Self, describe
+from steadmesh.seats.briefing.about import InstructionSource, Self, describe
 from steadmesh.seats.identity import SeatCall
 from steadmesh.seats.messages import inbox_counts
 from steadmesh.seats.turns import checkpoints
-from steadmesh.tools import Result, endpoint
+from steadmesh.tools import NoArgs, Result, endpoint
 
 GUIDANCE = (
     "Before you begin work that may have a history, look for it in memory.",
@@ -48,7 +48,7 @@ class Bootstrap(Result):
 
 
 @endpoint("GET /v1/bootstrap", family="seats", reads=True)
-def bootstrap(call: SeatCall, args: NoArguments) -> Bootstrap:
+def bootstrap(call: SeatCall, args: NoArgs) -> Bootstrap:
     """Identity, instructions, guidance, and what there is to recover."""
     about = describe(call)
     return Bootstrap(
@@ -60,7 +60,7 @@ def bootstrap(call: SeatCall, args: NoArguments) -> Bootstrap:
 
 
 @endpoint("GET /v1/self", family="seats", reads=True)
-def own_self(call: SeatCall, args: NoArguments) -> Self:
+def own_self(call: SeatCall, args: NoArgs) -> Self:
     """As the tool `self`."""
     return describe(call)
 

@@ -13,15 +13,11 @@ from steadmesh.seats.identity import is_live, live_seats, seat_state
 from steadmesh.seats.messages import InboxCounts, inbox_counts
 from steadmesh.seats.organisation import memory_bytes, organisation, organisations
 from steadmesh.seats.turns import checkpoints_of
-from steadmesh.tools import Args, Call, Caller, Doc, Result, endpoint
+from steadmesh.tools import Args, Call, Caller, Doc, NoArgs, Result, endpoint
 
 
 class NoSuchOrganisation(NotFound):
     """There is no organisation with this id. `steadmesh status` lists those that are there."""
-
-
-class ListOrganisations(Args):
-    pass
 
 
 class OrganisationName(Result):
@@ -35,7 +31,7 @@ class OrganisationNames(Result):
 
 
 @endpoint("GET /internal/v1/organizations", family="operator", reads=True)
-def list_organisations(call: Call[Any], args: ListOrganisations) -> OrganisationNames:
+def list_organisations(call: Call[Any], args: NoArgs) -> OrganisationNames:
     """The organisations of this service."""
     return OrganisationNames(
         organizations=[

@@ -6,7 +6,6 @@ from steadmesh.seats.identity._store import (
     change_seat,
     display_names,
     live_lease,
-    live_seat,
     live_seats,
     note_activity,
     seat,
@@ -17,12 +16,9 @@ from steadmesh.seats.identity.caller import (
     SEATS,
     SeatCall,
     SeatCaller,
-    SeatNotActive,
-    StaleGeneration,
-    require_current,
 )
 from steadmesh.seats.identity.leases import is_live
-from steadmesh.seats.identity.policy import Capability, Policy, parse_policy, policy_text
+from steadmesh.seats.identity.policy import Capability, Policy, policy_text
 from steadmesh.seats.identity.states import REPORTABLE, SEATS_BY_STATE, seat_state
 from steadmesh.tools import Feature
 
@@ -41,19 +37,14 @@ __all__ = [
     "Policy",
     "SeatCall",
     "SeatCaller",
-    "SeatNotActive",
-    "StaleGeneration",
     "add_seat",
     "change_seat",
     "display_names",
     "is_live",
     "live_lease",
-    "live_seat",
     "live_seats",
     "note_activity",
-    "parse_policy",
     "policy_text",
-    "require_current",
     "seat",
     "seat_id",
     "seat_state",

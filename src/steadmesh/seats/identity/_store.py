@@ -44,14 +44,6 @@ def seat(tx: Transaction, seat_id: str) -> Row | None:
     return tx.one(f"{_SEAT} WHERE s.id = :id", id=seat_id)
 
 
-def live_seat(tx: Transaction, organisation_id: str, key: str) -> Row | None:
-    return tx.one(
-        f"{_SEAT} WHERE s.organisation_id = :organisation AND s.key = :key AND s.retired_at IS NULL",
-        organisation=organisation_id,
-        key=key,
-    )
-
-
 def live_seats(tx: Transaction, organisation_id: str) -> list[Row]:
     return tx.all(
         f"{_SEAT} WHERE s.organisation_id = :organisation AND s.retired_at IS NULL ORDER BY s.key",

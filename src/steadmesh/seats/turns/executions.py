@@ -14,7 +14,7 @@ from steadmesh.seats.identity import SeatCall, note_activity, seat
 from steadmesh.seats.organisation import bundle_text
 from steadmesh.seats.turns import _store
 from steadmesh.seats.turns._rules import EVENT_BYTES
-from steadmesh.tools import Args, Call, Clamped, Doc, NotBlank, Result, Size, endpoint
+from steadmesh.tools import Args, Call, Clamped, Doc, NoArgs, NotBlank, Result, Size, endpoint
 
 GUARANTEE = "application_checkpoint"
 
@@ -131,10 +131,6 @@ def save_checkpoint(call: SeatCall, args: Checkpoint) -> None:
     )
 
 
-class NoParameters(Args):
-    pass
-
-
 class InstructionText(Result):
     ref: str
     scope: str
@@ -147,7 +143,7 @@ class Instructions(Result):
 
 
 @endpoint("GET /v1/instructions", family="seats", reads=True)
-def instructions(call: SeatCall, args: NoParameters) -> Instructions:
+def instructions(call: SeatCall, args: NoArgs) -> Instructions:
     """The seat's instruction bundles with their texts, in order."""
     row = seat(call.tx, call.caller.seat_id)
     profile = json.loads(row["profile"]) if row else {}

@@ -18,8 +18,6 @@ from steadmesh.seats.turns._rules import DELIVERY_LEASE, ERROR_BYTES, PASSIVE_PE
 from steadmesh.seats.turns.requeue import fail_delivery
 from steadmesh.tools import Args, Doc, Result, endpoint
 
-LONGEST_WAIT = 30.0
-
 
 class NoSuchDelivery(NotFound):
     """This delivery is not in a turn of this execution and generation; it may have been requeued. Drop it and poll for the next."""

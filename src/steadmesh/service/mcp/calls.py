@@ -92,6 +92,6 @@ def _failed(called: Tool, failure: Failure, content: bytes) -> Called:
         raise failure
     if failure.kind == "fenced":
         return Called(f"{STOP} ({failure.message})", is_error=True)
-    if getattr(failure, "ends_access", False):
+    if failure.ends_access:
         return Called(failure.message, is_error=True)
     return Called(content, is_error=True)
