@@ -361,3 +361,17 @@ def test_writes_from_loops_and_threads_at_once_are_all_done(tmp_path: Path) -> N
     rows = database.read_blocking(lambda tx: tx.one("SELECT count(*) AS n FROM t"))
     database.close()
     assert rows == {"n": 900}
+
+
+def test_a_handler_that_raises_stop_iteration_holds_up_nobody(counters: Database) -> None:
+    def stop(tx: Transaction) -> None:
+        next(iter(()))
+
+    async def together() -> list[Any]:
+        writes = [counters.write(work, locks=alone) for work in (add_one, stop, add_one)]
+        waiting = asyncio.gather(*writes, return_exceptions=True)
+        return await asyncio.wait_for(waiting, 10)
+
+    outcomes = asyncio.run(together())
+    assert [isinstance(outcome, RuntimeError) for outcome in outcomes] == [False, True, False]
+    assert value(counters) == 2

@@ -185,6 +185,9 @@ class PostgreSQL:
                 connection.execute(_begin(wanted), prepare=False)
                 result = work(tx)
                 connection.commit()
+            except StopIteration as problem:  # a future cannot carry it
+                connection.rollback()
+                raise RuntimeError("a handler raised StopIteration") from problem
             except BaseException:
                 connection.rollback()
                 raise

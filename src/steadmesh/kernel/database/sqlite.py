@@ -248,8 +248,12 @@ class SQLite:
 
     def _commit_batches(self) -> None:
         while (batch := self._commits.get()) is not None:
-            self._commit(batch)
-            self._turn.release()
+            try:
+                self._commit(batch)
+            except Exception:
+                log.exception("a batch was not committed in order")
+            finally:
+                self._turn.release()
             try:
                 self._answer(batch)
             except Exception:  # this thread ends with the service, and not before
@@ -322,6 +326,9 @@ class SQLite:
             job.actions, job.topics = tx.actions, tx.topics
         except BaseException as problem:
             job.error = problem
+            if isinstance(problem, StopIteration):  # a future cannot carry it
+                job.error = RuntimeError("a handler raised StopIteration")
+                job.error.__cause__ = problem
             if isinstance(problem, apsw.Error):
                 job.error = self._unavailable(problem)
                 job.error.__cause__ = problem  # for the log
