@@ -6,9 +6,10 @@ import asyncio
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, LiteralString
 
 import apsw
+import psycopg
 import pytest
 
 from steadmesh.kernel.database import (
@@ -124,6 +125,29 @@ def test_a_reader_sees_one_snapshot_while_others_write(counters: Database) -> No
     first, second = counters.read_blocking(read_twice)
     assert first == second
     assert value(counters) == 1
+
+
+def test_a_wrong_statement_is_not_taken_for_a_database_that_is_away(counters: Database) -> None:
+    """Nobody is told to try again what never works; a neighbour in the batch is not touched."""
+
+    def twice(tx: Transaction) -> None:
+        tx.run("INSERT INTO counters (name, value) VALUES ('a', 0)")
+
+    def unknown(tx: Transaction) -> Any:
+        return tx.all("SELECT * FROM nowhere")
+
+    async def together() -> list[Any]:
+        writes = [counters.write(work) for work in (add_one, twice, unknown, add_one)]
+        return await asyncio.gather(*writes, return_exceptions=True)
+
+    _, second, third, _ = asyncio.run(together())
+    assert "unique" in str(second).lower()
+    assert "nowhere" in str(third)
+    assert not isinstance(second, DatabaseUnavailable)
+    assert not isinstance(third, DatabaseUnavailable)
+    with pytest.raises(Exception, match="nowhere") as problem:
+        counters.read_blocking(unknown)
+    assert not isinstance(problem.value, DatabaseUnavailable)
 
 
 def test_a_reading_transaction_cannot_write(counters: Database) -> None:
@@ -262,6 +286,56 @@ def test_a_write_is_run_again_after_a_deadlock(postgres_url: str) -> None:
     database.close()
 
 
+END_ALL = (
+    "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"
+    " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+)
+
+
+def test_after_a_restart_of_the_server_no_call_meets_a_dead_connection(postgres_url: str) -> None:
+    database = open_database(postgres_url)
+    database.write_blocking(lambda tx: tx.run("CREATE TABLE t (n BIGINT)"))
+    together = threading.Barrier(6)
+
+    def at_once(tx: Transaction) -> None:
+        together.wait(20)
+
+    with ThreadPoolExecutor(6) as threads:
+        for filling in [threads.submit(database.read_blocking, at_once) for _ in range(6)]:
+            filling.result(20)
+
+    def insert_and_count() -> list[Any]:
+        with psycopg.connect(postgres_url, autocommit=True) as operator:
+            operator.execute(END_ALL)
+        database.write_blocking(lambda tx: tx.run("INSERT INTO t (n) VALUES (1)"))
+        count: LiteralString = "SELECT count(*) AS n FROM t"
+        with psycopg.connect(postgres_url, autocommit=True) as operator:
+            operator.execute(END_ALL)
+        found = database.read_blocking(lambda tx: tx.one(count))
+        with psycopg.connect(postgres_url, autocommit=True) as operator:
+            operator.execute(END_ALL)
+        return [found, asyncio.run(_await(database.read(lambda tx: tx.one(count), brief=True)))]
+
+    assert insert_and_count() == [{"n": 1}, {"n": 1}]
+    database.close()
+
+
+def test_a_commit_whose_answer_is_lost_is_not_made_again(postgres_url: str) -> None:
+    """Nobody knows whether it was done: that is for the caller to find out, by its key."""
+    database = open_database(postgres_url)
+    ran: list[int] = []
+
+    def end_own_connection(tx: Transaction) -> None:
+        ran.append(1)
+        with psycopg.connect(postgres_url, autocommit=True) as operator:
+            operator.execute(END_ALL)
+
+    with pytest.raises(DatabaseUnavailable, match="answer to a commit"):
+        database.write_blocking(end_own_connection)
+    assert ran == [1]
+    database.close()
+
+
 def test_a_topic_reaches_another_replica(postgres_url: str) -> None:
     one, other = open_database(postgres_url), open_database(postgres_url)
     heard = threading.Event()
@@ -317,6 +391,29 @@ def test_a_write_that_cannot_begin_is_told_so_and_the_next_one_goes_on(tmp_path:
     rows = database.read_blocking(lambda tx: tx.one("SELECT count(*) AS n FROM t"))
     database.close()
     assert rows == {"n": 1}
+
+
+def test_writes_that_cannot_begin_are_told_so_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each try may hold up the event loop until the stranger's lock is given up on."""
+    database = SQLite(tmp_path / "a.db")
+    tries: list[int] = []
+
+    def refuse() -> None:
+        tries.append(1)
+        raise apsw.BusyError("database is locked")
+
+    monkeypatch.setattr(database, "_begin", refuse)
+
+    async def together() -> list[Any]:
+        writes = [database.write(lambda tx: None) for _ in range(20)]
+        return await asyncio.gather(*writes, return_exceptions=True)
+
+    outcomes = asyncio.run(together())
+    assert {type(outcome) for outcome in outcomes} == {DatabaseUnavailable}
+    assert len(tries) == 1
+    database.close()
 
 
 def test_a_closed_database_takes_no_writes_and_what_waited_is_written(tmp_path: Path) -> None:

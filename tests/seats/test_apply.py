@@ -7,6 +7,10 @@ from typing import Any
 
 import pytest
 
+from steadmesh.kernel.database import Transaction
+from steadmesh.seats.identity import SEATS
+from steadmesh.seats.identity.states import SEATS_BY_STATE
+from steadmesh.tools import Credentials
 from tests.seats.world import Actor, Refusal, World
 from tests.support.organisations import BUNDLES, REF, fixture_f
 
@@ -148,3 +152,38 @@ def test_a_seat_of_the_file_starts_stopped_with_nothing(world: World) -> None:
         0,
     )
     assert Actor(world, "lead")("GET /v1/instructions")["instructions"][0]["text"] == BUNDLES[REF]
+
+
+class Trouble(Exception):
+    pass
+
+
+def test_a_policy_that_was_rolled_back_is_never_judged_by(world: World) -> None:
+    """An apply fails when it is committed: its revision's number comes again, with another policy."""
+    lead = world.actor("lead")
+    credentials = Credentials(bearer=lead.token)
+
+    def apply_and_call_and_fail(tx: Transaction) -> None:
+        tx.run(
+            "UPDATE seats SET policy_revision = 2, policy_digest = 'lost' WHERE id = :id",
+            id=lead.seat_id,
+        )
+        SEATS.authenticate(tx, credentials, world.clock.now())
+        raise Trouble
+
+    with pytest.raises(Trouble):
+        world.database.write_blocking(apply_and_call_and_fail)
+    world.apply(changed(message_routes__lead_engineer=...))
+    assert lead("self")["policy_revision"] == 2
+    with pytest.raises(Refusal) as refusal:
+        lead("messages.send", to="engineer", body="x")
+    assert refusal.value.code == "forbidden"
+
+
+def test_the_seats_are_counted_by_the_state_that_people_see(world: World) -> None:
+    world.actor("lead")
+    world.apply(without_reviewer())
+    counted = world.database.read_blocking(
+        lambda tx: dict(SEATS_BY_STATE.read(tx, world.clock.now()))
+    )
+    assert counted == {("f", "Provisioning"): 1, ("f", "Retiring"): 1, ("f", "Stopped"): 3}

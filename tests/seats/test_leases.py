@@ -99,6 +99,14 @@ def test_an_old_holder_of_the_same_name_can_neither_renew_nor_release_the_new_le
     refused("fenced", old, "POST /v1/lease/release", generation=old.generation)
 
 
+def test_a_body_with_another_generation_than_the_header_is_fenced(world: World) -> None:
+    lead = world.actor("lead").acquire()
+    refused("fenced", lead, "POST /v1/state", state="Warm", generation=1)
+    refused("fenced", lead, "POST /v1/lease/release", generation=1)
+    lead("POST /v1/state", state="Warm", generation=2)
+    lead("POST /v1/lease/release", generation=2)
+
+
 def test_a_fence_with_the_wrong_generation_changes_nothing(world: World) -> None:
     lead = world.actor("lead")
     with pytest.raises(Refusal) as refusal:

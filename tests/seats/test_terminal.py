@@ -191,6 +191,8 @@ def test_a_token_of_nobody_is_unauthenticated(world: World, token: str | None) -
         {"organization": "other", "connection": "chat"},
         {"organization": "f", "connection": "tracker"},
         {"organization": "f", "connection": "nowhere"},
+        {"organization": "f\0", "connection": "chat"},
+        {"organization": "f", "connection": "chat\0"},
         {},
     ],
 )

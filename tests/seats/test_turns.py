@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
-from steadmesh.kernel.database import open_database
+from steadmesh.kernel.database import Row, Transaction, open_database
+from steadmesh.kernel.jobs import JobContext
+from steadmesh.seats.turns import requeue
+from steadmesh.tools import Credentials
 from tests.seats.test_leases import refused
 from tests.seats.world import Actor, Refusal, World
+from tests.support.organisations import BUNDLES, fixture_f
 
 
 def send(sender: Actor, to: str, body: str, **arguments: object) -> dict[str, str]:
@@ -155,6 +162,68 @@ def test_an_acknowledgement_needs_the_execution_it_is_about(world: World) -> Non
     engineer.finish(delivery)  # repeating an accepted one is fine
 
 
+def test_a_failure_is_acknowledged_again_though_the_delivery_is_in_its_next_turn(
+    world: World,
+) -> None:
+    """The answer was lost and another poll came first: the repetition ends no turn."""
+    lead, engineer = world.actor("lead"), world.actor("engineer")
+    send(lead, "engineer", "build it")
+    first = engineer.next()
+    engineer.finish(first, "failed", "no")
+    world.clock.advance(1)
+    second = engineer.next()
+    engineer.finish(first, "failed", "no")
+    assert engineer.next()["execution_id"] == second["execution_id"]
+    with pytest.raises(Refusal):
+        engineer.finish(first, "completed")
+    other = send(lead, "engineer", "elsewhere")
+    assert other["message_id"] != second["message"]["message_id"]
+    with pytest.raises(Refusal):
+        engineer.finish(first | {"delivery_id": second["delivery_id"] + 1}, "failed")
+
+
+def test_one_expired_delivery_that_cannot_be_put_back_holds_up_no_other(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lead, engineer, reviewer = (world.actor(key) for key in ("lead", "engineer", "reviewer"))
+    send(lead, "engineer", "poison")
+    poison = engineer.next()["delivery_id"]
+    send(engineer, "reviewer", "fine")
+    reviewer.next()
+    fail = requeue.fail_delivery
+
+    def refuse(tx: Transaction, delivery: Row, **values: Any) -> bool:
+        if delivery["number"] == poison:
+            raise RuntimeError("no")
+        return fail(tx, delivery, **values)
+
+    monkeypatch.setattr(requeue, "fail_delivery", refuse)
+    world.clock.advance(16 * 60)
+    context = JobContext(world.database, world.clock, lambda: False)
+    assert requeue.requeue_expired(context) == 1
+    world.clock.advance(1)
+    assert reviewer.next()["attempt"] == 2
+
+
+def test_a_poll_that_found_nothing_looks_again_under_its_key(world: World) -> None:
+    """What it found is kept: the same poll repeated gets the same delivery, acknowledged or not."""
+    lead, engineer = world.actor("lead"), world.actor("engineer")
+
+    def poll() -> Any:
+        credentials = Credentials(
+            bearer=engineer.token, generation=engineer.generation, idempotency_key="poll"
+        )
+        return json.loads(world.run("GET /v1/inbox/next", {}, credentials).content)
+
+    assert poll() is None
+    send(lead, "engineer", "build it")
+    delivery = poll()
+    assert delivery["message"]["body"] == "build it"
+    assert poll() == delivery
+    engineer.finish(delivery)
+    assert poll() == delivery
+
+
 def test_a_requeued_delivery_can_no_longer_be_acknowledged(world: World) -> None:
     lead, engineer = world.actor("lead"), world.actor("engineer")
     send(lead, "engineer", "build it")
@@ -211,6 +280,20 @@ def test_events_of_a_turn_are_kept_in_order_and_bounded(world: World) -> None:
     refused("not_found", lead, post, execution=execution, kind="progress")
 
 
+@pytest.mark.parametrize("time", ["0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59"])
+def test_an_event_beyond_the_calendar_is_refused_and_spoils_no_list(
+    world: World, time: str
+) -> None:
+    """S7: one bad row must not make every look at its neighbours fail."""
+    lead, engineer = world.actor("lead"), world.actor("engineer")
+    send(lead, "engineer", "build it")
+    execution = engineer.next()["execution_id"]
+    post = "POST /v1/executions/{execution}/events"
+    refused("invalid", engineer, post, execution=execution, kind="output", time=time)
+    listed = world.operate("GET /internal/v1/executions/{execution}/events", execution=execution)
+    assert listed == {"events": []}
+
+
 def test_the_bootstrap_has_the_handoff_and_the_session_of_its_adapter(world: World) -> None:
     engineer = world.actor("engineer")
     engineer("handoff.update", objective="finish", unresolved=["tests"])
@@ -225,6 +308,22 @@ def test_the_bootstrap_has_the_handoff_and_the_session_of_its_adapter(world: Wor
     assert recovery["handoff"]["objective"] == "finish"
     assert recovery["session"]["checkpoint_ref"] == "s:turns=1"
     assert "note" not in recovery
+
+
+def test_the_bootstrap_names_every_instruction_though_self_has_no_room(world: World) -> None:
+    texts = {
+        f"file:{n:03}.md#sha256:{hashlib.sha256(str(n).encode()).hexdigest()}": str(n)
+        for n in range(200)
+    }
+    document = fixture_f()
+    document["seats"]["lead"]["instruction_refs"] = list(texts)
+    world.apply(document, BUNDLES | texts)
+    lead = world.actor("lead")
+    about = lead("self")
+    assert about["instructions_omitted"] > 0
+    told = lead("GET /v1/bootstrap")
+    assert told["self"] == about
+    assert [entry["ref"] for entry in told["instructions"]] == [*BUNDLES, *texts]
 
 
 def test_s64_a_session_of_another_adapter_is_not_continued(world: World) -> None:

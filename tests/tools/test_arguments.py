@@ -103,6 +103,15 @@ def test_every_mistake_is_named_at_once() -> None:
         assert name in refused.value.message
 
 
+def test_a_refusal_stays_short_however_much_is_wrong() -> None:
+    """Names and number of mistakes are the caller's to choose; the length of the answer is not."""
+    message = refusal(**{f"unknown_{n}": n for n in range(5_000)})
+    assert "unknown_0: is not an argument" in message
+    assert message.endswith("and 4990 more mistakes")
+    assert len(message) < 2_000
+    assert len(refusal(**{"x" * 500_000: 1})) < 500
+
+
 def test_paging_limits_are_clamped() -> None:
     assert [read(limit=n).limit for n in (-1, 0, 1, 50, 51, 10**9)] == [20, 20, 1, 50, 50, 50]
 

@@ -11,7 +11,13 @@ from typing import Annotated, Any
 import pytest
 
 from steadmesh.kernel.clock import Instant, TurnedClock
-from steadmesh.kernel.database import Database, Locks, Transaction, exclusive
+from steadmesh.kernel.database import (
+    Database,
+    DatabaseUnavailable,
+    Locks,
+    Transaction,
+    exclusive,
+)
 from steadmesh.kernel.database.migrations import migrate
 from steadmesh.kernel.errors import Conflict, Unauthenticated
 from steadmesh.kernel.jobs import JobContext
@@ -75,6 +81,8 @@ def add(call: Call[Caller], args: Name) -> Count:
     call.count("added")
     if args.name == "taken":
         raise Taken(name=args.name, owner="bob")
+    if args.name == "wrong statement":
+        call.tx.run("INSERT INTO nowhere (name) VALUES ('x')")
     if args.name == "bug":
         raise KeyError("a secret detail")
     return count(call)
@@ -185,6 +193,31 @@ def test_a_fault_of_ours_shows_a_call_id_and_nothing_else(
     assert content["details"]["call_id"] in content["message"]
     assert "secret detail" not in json.dumps(content)
     assert "secret detail" in caplog.text
+
+
+def test_a_wrong_statement_is_a_fault_of_ours_and_logged_whole(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is no word on the database: nobody is told to try again."""
+    with caplog.at_level(logging.ERROR):
+        content = world.content(add, name="wrong statement")
+    assert content["error"] == "internal"
+    assert "nowhere" not in json.dumps(content)
+    assert "nowhere" in caplog.text
+
+
+def test_the_log_says_why_a_call_could_not_be_served(
+    world: World, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any, **__: Any) -> Any:
+        raise DatabaseUnavailable(reason="no room") from OSError("disk full")
+
+    monkeypatch.setattr(world.database, "write", full)
+    with caplog.at_level(logging.WARNING):
+        assert world.content(add, name="a")["error"] == "unavailable"
+    [record] = caplog.records
+    fields = record.__dict__["fields"]
+    assert fields == {"tool": "names.add", "error": "OSError", "reason": "disk full"}
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,9 @@ keywords that are part of the contract:
 
     raise InboxFull(seat="lead", limit=1000)
 
+A text longer than `REPEATED_BYTES` is cut in the message, so that no caller can make it long by what
+it sends; in the details it stays whole.
+
 Each transport has one table from kind to its own language.
 """
 
@@ -17,6 +20,10 @@ from __future__ import annotations
 
 import inspect
 from typing import Any, ClassVar, Literal
+
+from steadmesh.kernel.text import truncated
+
+REPEATED_BYTES = 2_048
 
 Kind = Literal[
     "invalid",
@@ -50,7 +57,7 @@ class Failure(Exception):
 
     def __init__(self, message: str | None = None, **fields: Any) -> None:
         self.fields = fields
-        self.message = message if message is not None else self.template.format(**fields)
+        self.message = message if message is not None else self.template.format(**_shown(fields))
         super().__init__(self.message)
 
     def detail(self) -> dict[str, Any]:
@@ -63,6 +70,13 @@ class Failure(Exception):
         if detail := self.detail():
             content["details"] = detail
         return content
+
+
+def _shown(fields: dict[str, Any]) -> dict[str, Any]:
+    return {
+        name: truncated(value, REPEATED_BYTES) if isinstance(value, str) else value
+        for name, value in fields.items()
+    }
 
 
 class Invalid(Failure):

@@ -18,10 +18,12 @@ from pydantic.fields import FieldInfo
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from steadmesh.kernel.errors import Invalid
-from steadmesh.kernel.text import size
+from steadmesh.kernel.text import size, truncated
 
 INTEGER_LIMIT = 2**63
 DEPTH_LIMIT = 100
+SHOWN_PROBLEMS = 10
+SHOWN_NAME_BYTES = 100
 
 
 class BadArguments(Invalid):
@@ -193,11 +195,15 @@ _EXPECTED = {
 
 
 def _problems(problem: ValidationError, model: type[Args]) -> str:
-    """Every mistake in our words, the name of its field first."""
+    """The first mistakes in our words, the name of its field first, and how many more there are."""
+    errors = problem.errors(include_url=False, include_input=False)
     lines = []
-    for error in problem.errors(include_url=False, include_input=False):
+    for error in errors[:SHOWN_PROBLEMS]:
         where = ".".join(str(part) for part in error["loc"]) or "arguments"
-        lines.append(f"{where}: {_complaint(error['type'], error, model)}")
+        complaint = _complaint(error["type"], error, model)
+        lines.append(f"{truncated(where, SHOWN_NAME_BYTES)}: {complaint}")
+    if len(errors) > SHOWN_PROBLEMS:
+        lines.append(f"and {len(errors) - SHOWN_PROBLEMS} more mistakes")
     return "; ".join(lines)
 
 
@@ -206,7 +212,7 @@ def _complaint(kind: str, error: Any, model: type[Args]) -> str:
         return "is required"
     if kind == "extra_forbidden":
         known = [field.alias or name for name, field in model.model_fields.items()]
-        near = difflib.get_close_matches(str(error["loc"][-1]), known, n=1)
+        near = difflib.get_close_matches(str(error["loc"][-1])[:SHOWN_NAME_BYTES], known, n=1)
         hint = f"did you mean {near[0]}?" if near else f"known are: {', '.join(known) or 'none'}"
         return f"is not an argument of this tool; {hint}"
     if kind == "literal_error":

@@ -165,7 +165,8 @@ class Runner:
             content = _content(call, request.args)
             if request.tool.listed:
                 Audit.write(call, "ok")
-            if kept:
+            # A long poll that found nothing looks again under the same key.
+            if kept and not (request.tool.waits and content == NOTHING):
                 kept.keep(tx, call.now, content)
             return content
 
@@ -187,6 +188,9 @@ class Runner:
     def _refuse(
         self, tool: Tool, caller: Caller | None, credentials: Credentials, failure: Failure
     ) -> Answer:
+        if failure.kind == "unavailable" and (cause := failure.__cause__) is not None:
+            fields = {"tool": tool.name, "error": type(cause).__name__, "reason": str(cause)}
+            log.warning("call not served", extra={"fields": fields})
         if tool.listed:
             denied = failure.kind in ("forbidden", "unauthenticated", "fenced")
             self._services.count("tool_calls_total", tool.name, "denied" if denied else "error")

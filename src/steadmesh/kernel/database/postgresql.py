@@ -7,6 +7,7 @@ travel by NOTIFY after the commit, as a hint: inside the transaction it would se
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import queue
 import re
@@ -49,6 +50,13 @@ WORTH_REPEATING = (
     psycopg.errors.SerializationFailure,
     psycopg.errors.LockNotAvailable,
 )
+FAULTS = (
+    psycopg.ProgrammingError,
+    psycopg.IntegrityError,
+    psycopg.DataError,
+    psycopg.NotSupportedError,
+)
+"""What a wrong statement raises: trying again does not help, and it is no word on the server."""
 
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_]\w*)")
 
@@ -64,6 +72,10 @@ def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
     return {
         name: int(value) if isinstance(value, bool) else value for name, value in values.items()
     }
+
+
+class _ConnectionLost(DatabaseUnavailable):
+    """The database cannot do this now: the connection to the server was lost. Try again shortly."""
 
 
 class PostgreSQLTransaction:
@@ -113,6 +125,7 @@ class PostgreSQL:
         self._connections = psycopg_pool.ConnectionPool[psycopg.Connection[dict[str, Any]]](
             url, kwargs=options, min_size=1, max_size=connections, timeout=WAIT_SECONDS, open=True
         )
+        self._most = connections
         self._threads = ThreadPoolExecutor(connections, thread_name_prefix="postgresql")
         self._hints = _Hints(url, self._hear)
         self._closed = False
@@ -124,16 +137,22 @@ class PostgreSQL:
         return await asyncio.get_running_loop().run_in_executor(self._threads, function, work)
 
     def _read_briefly(self, work: Callable[[Transaction], T]) -> T:
-        with self._connected() as connection:
-            return work(PostgreSQLTransaction(connection))
+        def read() -> T:
+            with self._connected(repeats=False) as connection:
+                return work(PostgreSQLTransaction(connection))
+
+        return self._past_lost_connections(read)
 
     def read_blocking(self, work: Callable[[Transaction], T]) -> T:
-        with self._connected() as connection:
-            connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", prepare=False)
-            try:
-                return work(PostgreSQLTransaction(connection))
-            finally:
-                connection.rollback()
+        def read() -> T:
+            with self._connected(repeats=False) as connection:
+                connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", prepare=False)
+                try:
+                    return work(PostgreSQLTransaction(connection))
+                finally:
+                    connection.rollback()
+
+        return self._past_lost_connections(read)
 
     # Writing
 
@@ -156,7 +175,7 @@ class PostgreSQL:
         started = time.perf_counter()
         for attempt in range(ATTEMPTS):
             try:
-                tx, result = self._attempt(work, locks)
+                tx, result = self._past_lost_connections(lambda: self._attempt(work, locks))
                 break
             except WORTH_REPEATING as problem:
                 if attempt == ATTEMPTS - 1:
@@ -184,13 +203,13 @@ class PostgreSQL:
                 # One round trip; the server runs the statements, and so asks for the locks, in order.
                 connection.execute(_begin(wanted), prepare=False)
                 result = work(tx)
-                connection.commit()
             except StopIteration as problem:  # a future cannot carry it
                 connection.rollback()
                 raise RuntimeError("a handler raised StopIteration") from problem
             except BaseException:
                 connection.rollback()
                 raise
+            _commit(connection)
         return tx, result
 
     def on_wake(self, notify: Callable[[Iterable[str]], None]) -> None:
@@ -206,8 +225,16 @@ class PostgreSQL:
 
     # Connections
 
-    def _connected(self) -> _Connected:
-        return _Connected(self._connections)
+    def _connected(self, *, repeats: bool = True) -> _Connected:
+        return _Connected(self._connections, (*WORTH_REPEATING, *FAULTS) if repeats else FAULTS)
+
+    def _past_lost_connections(self, attempt: Callable[[], T]) -> T:
+        """Make an attempt again that a lost connection ended before its commit: once the server has
+        been restarted, every connection of the pool turns out to be one."""
+        for _ in range(self._most):
+            with contextlib.suppress(_ConnectionLost):
+                return attempt()
+        return attempt()
 
     def _hear(self, topics: Iterable[str]) -> None:
         self._notify(topics)
@@ -234,12 +261,15 @@ class PostgreSQL:
 
 
 class _Connected:
-    """A connection of the pool; trouble with the server becomes `DatabaseUnavailable`."""
+    """A connection of the pool; trouble with the server becomes `DatabaseUnavailable`, but for `kept`."""
 
     def __init__(
-        self, pool: psycopg_pool.ConnectionPool[psycopg.Connection[dict[str, Any]]]
+        self,
+        pool: psycopg_pool.ConnectionPool[psycopg.Connection[dict[str, Any]]],
+        kept: tuple[type[psycopg.Error], ...],
     ) -> None:
         self._pool = pool
+        self._kept = kept
         self._connection: psycopg.Connection[dict[str, Any]] | None = None
 
     def __enter__(self) -> psycopg.Connection[dict[str, Any]]:
@@ -252,12 +282,25 @@ class _Connected:
         return self._connection
 
     def __exit__(self, kind: object, problem: BaseException | None, traceback: object) -> None:
+        lost = self._connection is not None and self._connection.broken
         if self._connection is not None:
             self._pool.putconn(self._connection)
-        if isinstance(problem, psycopg.Error) and not isinstance(problem, WORTH_REPEATING):
+        if lost and isinstance(problem, psycopg.Error):
+            raise _ConnectionLost() from problem
+        if isinstance(problem, psycopg.Error) and not isinstance(problem, self._kept):
             raise DatabaseUnavailable(
                 reason=f"{type(problem).__name__}: {_first_line(problem)}"
             ) from problem
+
+
+def _commit(connection: psycopg.Connection[dict[str, Any]]) -> None:
+    """Commit, once: if its answer is lost, nobody here knows whether it was done."""
+    try:
+        connection.commit()
+    except psycopg.OperationalError as problem:
+        if isinstance(problem, WORTH_REPEATING):
+            raise
+        raise DatabaseUnavailable(reason="the answer to a commit was lost") from problem
 
 
 class _Hints:

@@ -39,6 +39,16 @@ T = TypeVar("T")
 BATCH_CALLS = 64
 BATCH_SECONDS = 0.005
 READERS = 4
+FAULTS = (
+    apsw.SQLError,
+    apsw.ConstraintError,
+    apsw.MismatchError,
+    apsw.RangeError,
+    apsw.BindingsError,
+    apsw.TooBigError,
+    apsw.MisuseError,
+)
+"""What a wrong statement raises: trying again does not help, and it is no word on the database."""
 
 
 class SQLiteTransaction:
@@ -164,6 +174,8 @@ class SQLite:
         with self._brief_lock:
             try:
                 return work(SQLiteTransaction(self._brief, self._columns))
+            except FAULTS:
+                raise
             except apsw.Error as problem:
                 raise self._unavailable(problem) from problem
 
@@ -172,6 +184,8 @@ class SQLite:
         try:
             with _snapshot(connection):
                 return work(SQLiteTransaction(connection, self._columns))
+        except FAULTS:
+            raise
         except apsw.Error as problem:
             raise self._unavailable(problem) from problem
         finally:
@@ -296,8 +310,11 @@ class SQLite:
                 if time.perf_counter() - self._started > BATCH_SECONDS:
                     break
         except BaseException as problem:
-            while not batch and waiting:  # not even begun: whoever is first hears of it
-                batch.append(waiting.popleft())
+            if (
+                not batch
+            ):  # not even begun: a try for each that waits would hold up the loop for long
+                while waiting:
+                    batch.append(waiting.popleft())
             self._lose(batch, problem)
         return batch
 
@@ -329,7 +346,7 @@ class SQLite:
             if isinstance(problem, StopIteration):  # a future cannot carry it
                 job.error = RuntimeError("a handler raised StopIteration")
                 job.error.__cause__ = problem
-            if isinstance(problem, apsw.Error):
+            if isinstance(problem, apsw.Error) and not isinstance(problem, FAULTS):
                 job.error = self._unavailable(problem)
                 job.error.__cause__ = problem  # for the log
             # A full disk or an interrupt ends the whole transaction, the neighbours' savepoints too.

@@ -63,15 +63,15 @@ class Self(Result):
 @tool("self", reads=True)
 def about(call: SeatCall, args: NoArgs) -> Self:
     """Who you are: identity, instructions, memory stores, recipients and connections."""
-    return describe(call)
+    return fit(describe(call), call.cap)
 
 
 def describe(call: SeatCall) -> Self:
-    """The seat of this call, cut to the cap of a result."""
+    """The seat of this call, whole: `fit` cuts it to the cap of a result."""
     caller, policy = call.caller, call.caller.policy
     row = seat(call.tx, caller.seat_id)
     profile = json.loads(row["profile"]) if row else {}
-    whole = Self(
+    return Self(
         organization_id=caller.organisation_id,
         organization_key=caller.organisation_key,
         organization_name=caller.organisation_name,
@@ -90,7 +90,6 @@ def describe(call: SeatCall) -> Self:
         timezone=caller.timezone,
         retiring_until=optional_rfc3339(caller.retire_by),
     )
-    return fit(whole, call.cap)
 
 
 def fit(view: Self, cap: int) -> Self:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from steadmesh.seats.briefing import _store
-from steadmesh.seats.briefing.about import InstructionSource, Self, describe
+from steadmesh.seats.briefing.about import InstructionSource, Self, describe, fit
 from steadmesh.seats.identity import SeatCall
 from steadmesh.seats.messages import inbox_counts
 from steadmesh.seats.turns import checkpoints
@@ -52,7 +52,7 @@ def bootstrap(call: SeatCall, args: NoArgs) -> Bootstrap:
     """Identity, instructions, guidance, and what there is to recover."""
     about = describe(call)
     return Bootstrap(
-        self=about,
+        self=fit(about, call.cap),
         instructions=about.instructions,
         guidance=list(GUIDANCE),
         recovery=_recovery(call),
@@ -62,7 +62,7 @@ def bootstrap(call: SeatCall, args: NoArgs) -> Bootstrap:
 @endpoint("GET /v1/self", family="seats", reads=True)
 def own_self(call: SeatCall, args: NoArgs) -> Self:
     """As the tool `self`."""
-    return describe(call)
+    return fit(describe(call), call.cap)
 
 
 def _recovery(call: SeatCall) -> Recovery:

@@ -13,6 +13,7 @@ from steadmesh.kernel.clock import Instant
 from steadmesh.kernel.crypto import digest, same
 from steadmesh.kernel.database import Locks, Transaction, shared
 from steadmesh.kernel.errors import Unauthenticated, Unavailable
+from steadmesh.kernel.text import flaw
 from steadmesh.seats import organisation
 from steadmesh.seats.connections._secrets import Entries, SecretUnreadable, secret_entries
 from steadmesh.tools import Call, Caller, Credentials, Family, Tool
@@ -47,7 +48,8 @@ def authenticate(tx: Transaction, credentials: Credentials, now: Instant) -> Per
     connection = credentials.path.get("connection", "")
     if not credentials.bearer:
         raise NoToken()
-    row = organisation.organisation_by_key(tx, organization)
+    # PostgreSQL would refuse the very question after a name with a NUL in it.
+    row = None if flaw(organization) else organisation.organisation_by_key(tx, organization)
     reference = _terminals(row["document"]).get(connection) if row else None
     if row is None or reference is None:
         raise BadToken(organization=organization, connection=connection)

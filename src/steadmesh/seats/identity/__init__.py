@@ -16,6 +16,7 @@ from steadmesh.seats.identity.caller import (
     SEATS,
     SeatCall,
     SeatCaller,
+    require_current,
 )
 from steadmesh.seats.identity.leases import is_live
 from steadmesh.seats.identity.policy import Capability, Policy, policy_text
@@ -45,6 +46,7 @@ __all__ = [
     "live_seats",
     "note_activity",
     "policy_text",
+    "require_current",
     "seat",
     "seat_id",
     "seat_state",

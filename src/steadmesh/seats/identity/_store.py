@@ -12,7 +12,7 @@ def holder(tx: Transaction, digest: str) -> Row | None:
     """Who a token names, with all that a call is judged by."""
     return tx.one(
         "SELECT t.seat_id, t.instance, t.expires_at, s.organisation_id, s.key, s.display_name,"
-        " s.timezone, s.adapter, s.config_revision, s.policy_revision, s.retire_by,"
+        " s.timezone, s.adapter, s.config_revision, s.policy_revision, s.policy_digest, s.retire_by,"
         " s.retired_at, o.key AS organisation_key, o.display_name AS organisation_name,"
         " o.deleted_at, l.generation, l.released"
         " FROM tokens t JOIN seats s ON s.id = t.seat_id JOIN leases l ON l.seat_id = s.id"
@@ -22,8 +22,8 @@ def holder(tx: Transaction, digest: str) -> Row | None:
 
 
 def policy(tx: Transaction, seat_id: str) -> Row:
-    """The text of a seat's policy, and its revision."""
-    row = tx.one("SELECT policy, policy_revision FROM seats WHERE id = :id", id=seat_id)
+    """The text of a seat's policy, and its digest."""
+    row = tx.one("SELECT policy, policy_digest FROM seats WHERE id = :id", id=seat_id)
     if row is None:
         raise LookupError(f"seat {seat_id} is not there")
     return row
@@ -236,7 +236,9 @@ def drop_expired_tokens(tx: Transaction, before: Instant, limit: int) -> int:
 
 def counts_by_state(tx: Transaction) -> list[Row]:
     return tx.all(
-        "SELECT o.key AS organisation, l.state, count(*) AS seats FROM seats s"
-        " JOIN leases l ON l.seat_id = s.id JOIN organisations o ON o.id = s.organisation_id"
-        " WHERE s.retired_at IS NULL AND o.deleted_at IS NULL GROUP BY o.key, l.state"
+        "SELECT o.key AS organisation, CASE WHEN s.retire_by IS NOT NULL THEN 'Retiring'"
+        "  WHEN s.suspended = 1 THEN 'Blocked' ELSE l.state END AS state, count(*) AS seats"
+        " FROM seats s JOIN leases l ON l.seat_id = s.id"
+        " JOIN organisations o ON o.id = s.organisation_id"
+        " WHERE s.retired_at IS NULL AND o.deleted_at IS NULL GROUP BY 1, 2"
     )

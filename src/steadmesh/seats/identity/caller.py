@@ -110,7 +110,7 @@ def locks(caller: SeatCaller, tool: Tool) -> Locks:
 
 def _caller(tx: Transaction, token_digest: str, now: Instant) -> SeatCaller:
     row = _still_active(_store.holder(tx, token_digest), now)
-    policy = _POLICIES.find(tx, row["seat_id"], row["policy_revision"])
+    policy = _POLICIES.find(tx, row["seat_id"], row["policy_digest"])
     return _from_row(row, token_digest, policy)
 
 
@@ -152,21 +152,22 @@ def _from_row(row: Row, token_digest: str, policy: Policy) -> SeatCaller:
 
 
 class _Policies:
-    """Parsed policies, by seat and revision: what a revision means never changes."""
+    """Parsed policies, by seat and digest. Not by revision: an apply that was rolled back leaves its
+    number to the next one."""
 
     def __init__(self, most: int = 4_096) -> None:
         self._most = most
-        self._known: dict[tuple[str, int], Policy] = {}
+        self._known: dict[tuple[str, str], Policy] = {}
 
-    def find(self, tx: Transaction, seat_id: str, revision: int) -> Policy:
-        known = self._known.get((seat_id, revision))
+    def find(self, tx: Transaction, seat_id: str, digest: str) -> Policy:
+        known = self._known.get((seat_id, digest))
         if known is None:
             row = _store.policy(tx, seat_id)
             known = parse_policy(row["policy"])
             if len(self._known) >= self._most:
                 self._known.clear()
             # A change may have come between the two statements: then the text is a later one's.
-            self._known[seat_id, row["policy_revision"]] = known
+            self._known[seat_id, row["policy_digest"]] = known
         return known
 
 

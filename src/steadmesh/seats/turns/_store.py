@@ -210,7 +210,7 @@ def end_execution(
 
 def execution(tx: Transaction, execution_id: str) -> Row | None:
     return tx.one(
-        "SELECT id, organisation_id, seat_id, state, generation FROM executions WHERE id = :id",
+        "SELECT id, seat_id, delivery_number, state, generation FROM executions WHERE id = :id",
         id=execution_id,
     )
 

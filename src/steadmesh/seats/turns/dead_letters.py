@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from steadmesh.kernel.clock import rfc3339
-from steadmesh.kernel.database import Locks, Transaction, exclusive
+from steadmesh.kernel.database import Locks, Transaction, exclusive, shared
 from steadmesh.kernel.errors import NotFound
 from steadmesh.seats.turns import _store
 from steadmesh.tools import Args, Call, Clamped, Result, endpoint
@@ -62,7 +62,10 @@ class Requeue(Args):
 
 def its_inbox(tx: Transaction, caller: Any, args: Requeue) -> Locks:
     row = _store.dead_letter(tx, args.letter)
-    return [exclusive("inbox", row["organisation_id"], row["seat_id"])] if row else []
+    if row is None:
+        return []
+    scope = row["organisation_id"]
+    return [shared("organisation", scope), exclusive("inbox", scope, row["seat_id"])]
 
 
 @endpoint("POST /internal/v1/dead-letters/{letter}:requeue", family="operator", locks=its_inbox)

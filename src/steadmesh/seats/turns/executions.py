@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -103,7 +103,8 @@ def _time(text: Any, index: int, now: Instant) -> Instant:
         moment = datetime.fromisoformat(text)
         if moment.tzinfo is None:
             raise ValueError(text)
-    except (TypeError, ValueError):
+        moment = moment.astimezone(UTC)  # the first and the last hours of the calendar may overflow
+    except (TypeError, ValueError, OverflowError):
         raise BadEvent(index=index, reason="time is not RFC 3339 with an offset") from None
     return round(moment.timestamp() * 1_000_000)
 

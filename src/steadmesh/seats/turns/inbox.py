@@ -124,9 +124,10 @@ def acknowledge(call: SeatCall, args: Acknowledge) -> None:
     """Say how the turn ended. Repeating an accepted acknowledgement changes nothing."""
     caller = call.caller
     delivery = _store.leased_by(call.tx, caller.seat_id, args.delivery)
-    if delivery is None or delivery["execution_id"] != args.execution_id:
+    if delivery is None:
         raise NoSuchDelivery()
-    if delivery["state"] == "leased" and delivery["generation"] == caller.generation:
+    in_turn = (delivery["state"], delivery["generation"], delivery["execution_id"])
+    if in_turn == ("leased", caller.generation, args.execution_id):
         _settle(call, delivery, args)
     elif not _was_acknowledged(call, args):
         raise NoSuchDelivery()
@@ -156,10 +157,12 @@ def _settle(call: SeatCall, delivery: Row, args: Acknowledge) -> None:
 
 
 def _was_acknowledged(call: SeatCall, args: Acknowledge) -> bool:
-    """Whether this very execution was ended by the same word and generation before."""
+    """Whether this execution of the delivery was ended by the same word and generation before, even
+    if the delivery is in another turn by now."""
     execution = _store.execution(call.tx, args.execution_id)
     return (
         execution is not None
+        and execution["delivery_number"] == args.delivery
         and execution["state"] == args.outcome
         and execution["generation"] == call.caller.generation
     )

@@ -5,10 +5,17 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from steadmesh.kernel.clock import rfc3339
-from steadmesh.kernel.database import Locks, Transaction, exclusive
+from steadmesh.kernel.database import Locks, Transaction, exclusive, shared
 from steadmesh.kernel.errors import Invalid, NotFound
 from steadmesh.kernel.text import truncated
-from steadmesh.seats.identity import REPORTABLE, SeatCall, SeatCaller, leases, seat
+from steadmesh.seats.identity import (
+    REPORTABLE,
+    SeatCall,
+    SeatCaller,
+    leases,
+    require_current,
+    seat,
+)
 from steadmesh.seats.turns import _store
 from steadmesh.seats.turns._rules import DELIVERY_LEASE
 from steadmesh.seats.turns.requeue import requeue_stale
@@ -44,7 +51,12 @@ def named_lease(tx: Transaction, caller: Any, args: Any) -> Locks:
     row = seat(tx, args.seat)
     if row is None:
         return []
-    return [exclusive("lease", row["id"]), exclusive("inbox", row["organisation_id"], row["id"])]
+    scope = row["organisation_id"]
+    return [
+        shared("organisation", scope),
+        exclusive("lease", row["id"]),
+        exclusive("inbox", scope, row["id"]),
+    ]
 
 
 class Acquire(Args):
@@ -104,6 +116,7 @@ class Release(Args):
 @endpoint("POST /v1/lease/release", family="seats", fenced=True, locks=own_lease)
 def release(call: SeatCall, args: Release) -> None:
     """Give the lease back. What was not acknowledged waits for the next acquisition."""
+    _not_another_generation(call, args.generation)
     leases.release(call.tx, call.caller.seat_id, call.now)
     call.tx.wake(f"runtime:{call.caller.organisation_id}")
 
@@ -118,6 +131,7 @@ class ReportState(Args):
 @endpoint("POST /v1/state", family="seats", fenced=True)
 def report_state(call: SeatCall, args: ReportState) -> None:
     """Say what the runner is doing."""
+    _not_another_generation(call, args.generation)
     if args.state not in REPORTABLE:
         raise UnknownState(state=args.state, known=", ".join(REPORTABLE))
     leases.report_state(
@@ -129,6 +143,12 @@ def report_state(call: SeatCall, args: ReportState) -> None:
         now=call.now,
     )
     call.tx.wake(f"runtime:{call.caller.organisation_id}")
+
+
+def _not_another_generation(call: SeatCall, generation: int | None) -> None:
+    """A body that names a generation beside the header's has to mean the same."""
+    if generation is not None:
+        require_current(call.caller, generation)
 
 
 class Fence(Args):
@@ -143,7 +163,7 @@ def fence(call: Call[Any], args: Fence) -> Lease:
     if row is None or row["retired_at"] is not None:
         raise NoSuchSeat()
     generation = leases.fence(call.tx, args.seat, args.expected_generation)
-    requeue_stale(
+    dead = requeue_stale(
         call.tx,
         args.seat,
         organisation_id=row["organisation_id"],
@@ -151,6 +171,8 @@ def fence(call: Call[Any], args: Fence) -> Lease:
         now=call.now,
         counts=not row["quiesced"],
     )
+    for _ in range(dead):
+        call.count("deliveries_dead_lettered_total")
     call.tx.wake(f"runtime:{row['organisation_id']}")
     return Lease(seat_id=args.seat, generation=generation, expires_at=rfc3339(0))
 

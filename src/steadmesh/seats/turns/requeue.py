@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import logging
+
 from steadmesh.kernel import outbox
 from steadmesh.kernel.clock import Instant
 from steadmesh.kernel.database import Locks, Row, Transaction, exclusive, shared
 from steadmesh.kernel.jobs import Job, JobContext
 from steadmesh.seats.turns import _store
 from steadmesh.seats.turns._rules import retry_delay
+
+log = logging.getLogger(__name__)
 
 BATCH = 100
 
@@ -73,31 +77,42 @@ def requeue_stale(
 
 
 def requeue_expired(context: JobContext) -> int:
-    """Put back deliveries whose lease ran out: their runner is gone without a word."""
+    """Put back deliveries whose lease ran out: their runner is gone without a word.
+
+    One that cannot be put back is logged and holds up no other.
+    """
     now = context.clock.now()
     expired = context.database.read_blocking(lambda tx: _store.expired_deliveries(tx, now, BATCH))
+    done = 0
     for delivery in expired:
-        organisation_id = delivery["organisation_id"]
+        if context.stopping():
+            break
+        try:
+            _requeue_expired(context, delivery, now)
+        except Exception:
+            fields = {"delivery": delivery["number"], "seat": delivery["seat_id"]}
+            log.exception("expired delivery not put back", extra={"fields": fields})
+        else:
+            done += 1
+    return done
 
-        def requeue(
-            tx: Transaction, delivery: Row = delivery, scope: str = organisation_id
-        ) -> None:
-            if not _store.leased_and_expired(tx, delivery["number"], now):
-                return
-            reason = "the turn was not acknowledged in time"
-            _store.end_execution(
-                tx, delivery["execution_id"], state="interrupted", error=reason, now=now
-            )
-            fail_delivery(tx, delivery, organisation_id=scope, error=reason, now=now)
 
-        def locks(tx: Transaction, delivery: Row = delivery, scope: str = organisation_id) -> Locks:
-            return [
-                shared("organisation", scope),
-                exclusive("inbox", scope, delivery["seat_id"]),
-            ]
+def _requeue_expired(context: JobContext, delivery: Row, now: Instant) -> None:
+    scope = delivery["organisation_id"]
 
-        context.database.write_blocking(requeue, locks=locks)
-    return len(expired)
+    def locks(tx: Transaction) -> Locks:
+        return [shared("organisation", scope), exclusive("inbox", scope, delivery["seat_id"])]
+
+    def requeue(tx: Transaction) -> None:
+        if not _store.leased_and_expired(tx, delivery["number"], now):
+            return
+        reason = "the turn was not acknowledged in time"
+        _store.end_execution(
+            tx, delivery["execution_id"], state="interrupted", error=reason, now=now
+        )
+        fail_delivery(tx, delivery, organisation_id=scope, error=reason, now=now)
+
+    context.database.write_blocking(requeue, locks=locks)
 
 
 EXPIRY = Job("requeue expired deliveries", requeue_expired, every=2.0, batch=BATCH)
