@@ -19,20 +19,26 @@ from steadmesh.client.address import (
     process_start,
 )
 from steadmesh.client.http import BadAddress
+from steadmesh.kernel.crypto import proof
 from tests.client.double import Asked, Double, answer
 
 KEY = "smo_secret"
 
 
-def service_of(instance: str) -> Double:
-    """A service that says who it is and answers anything else."""
+def service_of(key: str | None, port: int | None = None) -> Double:
+    """A service that proves to know the key, or guesses, and answers anything else."""
 
     def reply(asked: Asked) -> bytes:
-        if asked.path == "/healthz":
-            return answer(200, {"version": "0.1.0", "instance_id": instance})
-        return answer(200, {"ok": True})
+        path, _, nonce = asked.path.partition("?nonce=")
+        if path == "/healthz":
+            return answer(200, {"version": "0.1.0", "instance_id": "i1"})
+        if path != "/v1/hello":
+            return answer(200, {"ok": True})
+        own = int(double.url.rpartition(":")[2])
+        return answer(200, {"proof": proof(key or "smo_guess", nonce, port or own)})
 
-    return Double(reply)
+    double = Double(reply)
+    return double
 
 
 def write_address(folder: Path, **fields: object) -> None:
@@ -115,33 +121,42 @@ def test_the_socket_comes_first_and_needs_no_key(tmp_path: Path) -> None:
     assert "authorization" not in double.asked[0].headers
 
 
-def test_without_a_socket_the_key_goes_to_the_instance_of_the_file(tmp_path: Path) -> None:
-    with service_of("i1") as double:
+def test_without_a_socket_the_key_goes_to_who_proves_to_know_it(tmp_path: Path) -> None:
+    with service_of(KEY) as double:
         write_address(tmp_path, url=double.url)
         for_operator({}, str(tmp_path)).request("GET", "/internal/v1/dead-letters")
-    health, call = double.asked
-    assert health.path == "/healthz"
-    assert "authorization" not in health.headers
+    hello, call = double.asked
+    assert hello.path.startswith("/v1/hello?nonce=")
+    assert "authorization" not in hello.headers
     assert call.headers["authorization"] == f"Bearer {KEY}"
 
 
-def test_another_instance_on_the_port_gets_no_key(tmp_path: Path) -> None:
-    """N7: whoever holds the port while the service is down."""
-    with service_of("another") as double:
+def test_every_proof_is_of_a_fresh_nonce(tmp_path: Path) -> None:
+    with service_of(KEY) as double:
+        write_address(tmp_path, url=double.url)
+        found = for_operator({}, str(tmp_path))
+        for _ in range(3):
+            found.request("GET", "/x")
+    assert len({asked.path for asked in double.asked if "nonce" in asked.path}) == 3
+
+
+def test_another_listener_on_the_port_gets_no_key(tmp_path: Path) -> None:
+    """N7: whoever holds the port while the service is down, and repeats what anybody may read."""
+    with service_of(None) as double:
         write_address(tmp_path, url=double.url)
         found = for_operator({}, str(tmp_path))
         with pytest.raises(NoService, match="the operator key was not sent"):
             found.request("GET", "/internal/v1/dead-letters", retry_for=0)
-    assert [asked.path for asked in double.asked] == ["/healthz"]
+    assert not any("authorization" in asked.headers for asked in double.asked)
 
 
-def test_a_service_that_was_restarted_meanwhile_gets_the_key(tmp_path: Path) -> None:
-    """It has written the file anew, which is read after the listener was asked."""
-    with service_of("i2") as double:
+def test_a_proof_made_for_another_port_is_none(tmp_path: Path) -> None:
+    """A listener that passes the question on to the real service elsewhere."""
+    with service_of(KEY, port=1) as double:
         write_address(tmp_path, url=double.url)
         found = for_operator({}, str(tmp_path))
-        write_address(tmp_path, url=double.url, instance_id="i2")
-        assert found.request("GET", "/x").status == 200
+        with pytest.raises(NoService, match="the operator key was not sent"):
+            found.request("GET", "/x", retry_for=0)
 
 
 def test_a_service_that_is_gone_is_named_with_the_command_to_run(tmp_path: Path) -> None:
@@ -161,7 +176,7 @@ def test_a_folder_no_service_ever_used_says_so(tmp_path: Path) -> None:
 def test_an_explicit_url_gets_the_key_of_the_environment(tmp_path: Path) -> None:
     key_file = tmp_path / "key"
     key_file.write_text(KEY + "\n")
-    with service_of("any") as double:
+    with service_of(None) as double:
         environ = {"STEADMESH_URL": double.url, "STEADMESH_DATA": str(tmp_path)}
         for_operator({**environ, "STEADMESH_OPERATOR_KEY": "smo_1"}).request("GET", "/x")
         for_operator({**environ, "STEADMESH_OPERATOR_KEY_FILE": str(key_file)}).request("GET", "/x")
@@ -170,7 +185,7 @@ def test_an_explicit_url_gets_the_key_of_the_environment(tmp_path: Path) -> None
 
 
 def test_the_key_of_the_data_directory_goes_to_its_own_service_by_url(tmp_path: Path) -> None:
-    with service_of("i1") as double:
+    with service_of(KEY) as double:
         write_address(tmp_path)
         environ = {"STEADMESH_URL": double.url, "STEADMESH_DATA": str(tmp_path)}
         for_operator(environ).request("GET", "/x")
@@ -178,9 +193,19 @@ def test_the_key_of_the_data_directory_goes_to_its_own_service_by_url(tmp_path: 
 
 
 def test_the_key_of_the_data_directory_does_not_go_to_another_url(tmp_path: Path) -> None:
-    with service_of("another") as double:
+    with service_of(None) as double:
         write_address(tmp_path)
         environ = {"STEADMESH_URL": double.url, "STEADMESH_DATA": str(tmp_path)}
+        for_operator(environ).request("GET", "/x")
+    assert not any("authorization" in asked.headers for asked in double.asked)
+
+
+def test_the_key_of_the_data_directory_does_not_go_to_several_addresses(tmp_path: Path) -> None:
+    """A request may go to another one of them than gave the proof."""
+    with service_of(KEY) as double:
+        write_address(tmp_path)
+        urls = f"{double.url},{double.url}"
+        environ = {"STEADMESH_URL": urls, "STEADMESH_DATA": str(tmp_path)}
         for_operator(environ).request("GET", "/x")
     assert not any("authorization" in asked.headers for asked in double.asked)
 

@@ -12,6 +12,8 @@ import schemathesis
 from schemathesis.core.result import Ok
 
 from steadmesh import __version__
+from steadmesh.client.address import for_operator
+from steadmesh.kernel.crypto import proof
 from steadmesh.kernel.database import DatabaseUnavailable, Transaction
 from steadmesh.service.assembly import FEATURES
 from steadmesh.service.replies import STATUS
@@ -205,3 +207,22 @@ def test_the_manual_names_every_status_of_a_failure() -> None:
     text = MANUAL.read_text()
     for kind, status in STATUS.items():
         assert f"| {status} | `" in text, kind
+
+
+def test_the_service_proves_to_know_its_key_without_saying_it(closed: RunningService) -> None:
+    """Nobody has to present anything for it: it is asked before a secret is sent."""
+    nonce = "n" * 32
+    answer = closed.request("GET", f"/v1/hello?nonce={nonce}")
+    assert answer.json() == {"proof": proof(closed.operator_key, nonce, closed.port)}
+    assert closed.operator_key not in answer.body.decode()
+
+
+@pytest.mark.parametrize("nonce", ["", "short", "n" * 129, "n" * 20 + "%20"])
+def test_a_nonce_of_another_form_is_refused(shared: RunningService, nonce: str) -> None:
+    assert shared.request("GET", f"/v1/hello?nonce={nonce}").error == (400, "invalid")
+
+
+def test_commands_by_url_use_the_key_of_their_data_directory() -> None:
+    with RunningService() as running:
+        environ = {"STEADMESH_URL": running.url, "STEADMESH_DATA": str(running.data)}
+        assert for_operator(environ).request("GET", "/internal/v1/organizations").status == 200

@@ -7,7 +7,7 @@ import socket
 
 import pytest
 
-from steadmesh.service import wire
+from steadmesh.service import requests, wire
 from tests.service import notes
 from tests.support.service import RunningService, whole
 
@@ -68,6 +68,24 @@ def test_who_does_not_say_what_it_wants_is_hung_up_on(
     ):
         opened.sendall(said)
         assert received(opened) == b""
+
+
+@pytest.mark.parametrize("said", [b"", b'{"argu'])
+def test_a_body_that_does_not_come_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch, said: bytes
+) -> None:
+    """Nor one whose first byte never comes."""
+    monkeypatch.setattr(requests, "BODY_SECONDS", 0.05)
+    head = (
+        b"POST /v1/tools/books.add HTTP/1.1\r\nHost: localhost\r\n"
+        b"Content-Type: application/json\r\nContent-Length: 50\r\n\r\n"
+    )
+    with (
+        RunningService(families=notes.FAMILIES, features=[notes.FEATURE]) as running,
+        socket.create_connection(("127.0.0.1", running.port), timeout=LIMIT) as opened,
+    ):
+        opened.sendall(head + said)
+        assert opened.recv(65_536).startswith(b"HTTP/1.1 400 ")
 
 
 def test_the_time_for_a_head_begins_anew_with_each_request(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import shutil
@@ -130,7 +131,9 @@ class RunningService:
                 body = json.dumps(body).encode()
             if body is not None:
                 given.setdefault("Content-Type", "application/json")
-            connection.request(method, path, body=body, headers=given)
+            # A refusal may come before the body was sent, which is then read by nobody.
+            with contextlib.suppress(BrokenPipeError):
+                connection.request(method, path, body=body, headers=given)
             return whole(connection.getresponse())
         finally:
             connection.close()

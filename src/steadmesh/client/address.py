@@ -125,7 +125,7 @@ class Operator:
         if self.service.is_local or self._key is None:
             return {}
         if self._data is not None:
-            _check_instance(self.service, self._data, retry_for)
+            _check_listener(self.service, self._key, self._data, retry_for)
         return {"Authorization": f"Bearer {self._key}"}
 
 
@@ -213,31 +213,40 @@ def _by_url(service: Service, environ: Mapping[str, str], directory: str) -> Ope
     key = _key_from(environ)
     if key is not None or service.is_local:
         return Operator(service, key=key)
-    # The key in the data directory belongs to that directory's service and goes nowhere else.
-    address = from_data_directory(directory)
-    if address is None or _instance_at(service, 0.0) != address.instance_id:
+    # The key in the data directory belongs to that directory's service and goes nowhere else: not
+    # to several addresses, as a request may go to another one than was asked for the proof.
+    if service.port is None or not os.path.exists(os.path.join(directory, OPERATOR_KEY_FILE)):
         return Operator(service)
-    return Operator(service, key=_key_in(directory), data=directory)
+    key = _key_in(directory)
+    if not _proves_itself(service, key, 0.0):
+        return Operator(service)
+    return Operator(service, key=key, data=directory)
 
 
-def _check_instance(service: Service, directory: str, retry_for: float) -> None:
-    """Raises NoService if another process listens there than the address file says."""
-    found = _instance_at(service, retry_for)
-    address = from_data_directory(directory)  # read after, as a restarted service writes it anew
-    if address is None or found != address.instance_id:
+def _check_listener(service: Service, key: str, directory: str, retry_for: float) -> None:
+    """Raises NoService unless what listens there knows the key already."""
+    if not _proves_itself(service, key, retry_for):
         raise NoService(
             f"what listens at {service} is not the service of {directory}, so the operator key "
             "was not sent. Look what holds that port, and restart the service."
         )
 
 
-def _instance_at(service: Service, retry_for: float) -> str | None:
+def _proves_itself(service: Service, key: str, retry_for: float) -> bool:
+    """Whether the one listener answers a fresh nonce with what only the key's holder can say."""
+    import hmac  # few commands need it, and every client imports this file
+
+    nonce = os.urandom(24).hex()
+    path = f"/v1/hello?nonce={nonce}"
     try:
-        fields = service.request("GET", "/healthz", timeout=5.0, retry_for=retry_for).json()
+        fields = service.request("GET", path, timeout=5.0, retry_for=retry_for).json()
     except (Unreachable, ValueError):
-        return None
-    found = fields.get("instance_id") if isinstance(fields, dict) else None
-    return found if isinstance(found, str) else None
+        return False
+    said = fields.get("proof") if isinstance(fields, dict) else None
+    # As the service makes it; with the port, so that nobody elsewhere can pass the question on.
+    message = f"steadmesh hello {service.port} {nonce}".encode()
+    expected = hmac.new(key.encode(), message, "sha256").hexdigest()
+    return isinstance(said, str) and said.isascii() and hmac.compare_digest(said, expected)
 
 
 def _addresses(environ: Mapping[str, str], *names: str) -> list[str]:

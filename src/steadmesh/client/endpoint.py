@@ -41,6 +41,11 @@ class Endpoint:
         """Whether it is a Unix socket: who can open it is the same user."""
         return bool(self._path)
 
+    @property
+    def port(self) -> int | None:
+        """The TCP port; none for a Unix socket."""
+        return self._port or None
+
     def connect(self, timeout: float) -> socket.socket:
         """A connected socket. `timeout` in seconds holds for each address the name stands for.
 

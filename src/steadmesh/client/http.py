@@ -79,6 +79,11 @@ class Service:
         """Whether it is reached by Unix sockets alone, which prove to be the same user."""
         return all(endpoint.is_local_socket for endpoint in self._endpoints)
 
+    @property
+    def port(self) -> int | None:
+        """The port of the one TCP address; none for several, and for a Unix socket."""
+        return self._endpoints[0].port if len(self._endpoints) == 1 else None
+
     def __str__(self) -> str:
         """The addresses, for messages."""
         return ", ".join(endpoint.text for endpoint in self._endpoints)

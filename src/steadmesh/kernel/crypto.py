@@ -57,3 +57,10 @@ def from_text(text: str) -> bytes | None:
         )
     except ValueError:
         return None
+
+
+def proof(secret: str, nonce: str, port: int) -> str:
+    """What only a holder of the secret can say to a nonce. The port is in it, so that a listener
+    elsewhere cannot pass the question on and give the answer for its own."""
+    message = f"steadmesh hello {port} {nonce}".encode()
+    return hmac.digest(secret.encode(), message, "sha256").hex()

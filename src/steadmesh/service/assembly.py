@@ -119,11 +119,19 @@ def build(
     except BaseException:
         database.close()
         raise
-    return _put_together(config, clock, catalogue, database, secret=secret)
+    return _put_together(
+        config, clock, catalogue, database, secret=secret, operator_key=data.operator_key()
+    )
 
 
 def _put_together(
-    config: Config, clock: Clock, catalogue: Catalogue, database: Database, *, secret: bytes
+    config: Config,
+    clock: Clock,
+    catalogue: Catalogue,
+    database: Database,
+    *,
+    secret: bytes,
+    operator_key: str,
 ) -> Service:
     metrics, signals, audit = Metrics(), Signals(), Audit()
     instance_id = secrets.token_hex(16)
@@ -152,7 +160,7 @@ def _put_together(
         runner=runner,
         mcp=mcp,
         wall=wall,
-        health=Health(database, metrics, instance_id),
+        health=Health(database, metrics, instance_id, operator_key),
         clock=clock,
         metrics_open=is_loopback(config.host),
         stop=lambda reason: service.stop(reason),

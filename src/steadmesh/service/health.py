@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, field
 
 from pydantic_core import to_json
 
 from steadmesh import __version__
+from steadmesh.kernel.crypto import proof
 from steadmesh.kernel.database import Database
 from steadmesh.kernel.errors import Failure
 from steadmesh.kernel.metrics import CONTENT_TYPE, Metrics
 from steadmesh.service import _store
-from steadmesh.service.replies import JSON, NO_STORE, Reply
+from steadmesh.service.replies import JSON, NO_STORE, Refusal, Reply
 
 log = logging.getLogger(__name__)
 
 READY_SECONDS = 2.0
+NONCE = re.compile(r"[A-Za-z0-9_-]{16,128}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +30,19 @@ class Health:
     database: Database
     metrics: Metrics
     instance_id: str
+    operator_key: str = field(repr=False)
+    """Of the data directory; never said, only proved to be known."""
 
     def alive(self) -> Reply:
         """The process is up; which one it is, a client that knows the instance id can tell."""
         content = {"status": "ok", "version": __version__, "instance_id": self.instance_id}
+        return Reply(200, to_json(content), (*JSON, NO_STORE))
+
+    def hello(self, nonce: str, port: int) -> Reply:
+        """Proof that this is the service of the data directory whose operator key the asker has."""
+        if not NONCE.fullmatch(nonce):
+            raise Refusal(400, "give nonce= with 16 to 128 letters, digits, - or _")
+        content = {"proof": proof(self.operator_key, nonce, port)}
         return Reply(200, to_json(content), (*JSON, NO_STORE))
 
     async def ready(self) -> Reply:

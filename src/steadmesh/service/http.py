@@ -37,6 +37,7 @@ TOOL_ROUTE = "/v1/tools/{name}"
 STOP_ROUTE = "/internal/v1/service:stop"
 UNKNOWN_ROUTE = "other"
 WITHOUT_CHECKS = ("/healthz", "/readyz")
+HELLO_ROUTE = "/v1/hello"
 WITH_BODY = ("POST", "PUT", "PATCH", "DELETE")
 SEATS = "seats"
 RELAY = "relay"
@@ -105,6 +106,7 @@ class HttpService:
         own: list[tuple[str, str, Target]] = [
             ("GET", "/healthz", self._alive),
             ("HEAD", "/healthz", self._alive),
+            ("GET", HELLO_ROUTE, self._hello),
             ("GET", "/readyz", self._ready),
             ("HEAD", "/readyz", self._ready),
             ("GET", "/metrics", self._metrics),
@@ -168,8 +170,7 @@ class HttpService:
         if request.method in WITH_BODY:
             self._wall.check_kind(request)
         credentials = self._wall.credentials(request)
-        open_anyway = self._metrics_open and match is not None and match.template == "/metrics"
-        if not open_anyway and not self._wall.admits(request, credentials):
+        if not self._is_open(match) and not self._wall.admits(request, credentials):
             raise needs_secret()
         target = match.targets.get(request.method) if match is not None else None
         if match is not None and target is not None:
@@ -178,6 +179,14 @@ class HttpService:
         if match is not None:
             raise _other_method(match, request)
         raise Refusal(404, f"there is nothing at {_shown(request.path)}", code="not_found")
+
+    def _is_open(self, match: Match[Target] | None) -> bool:
+        """Whether the secret's gate lets anybody through: who is not sure of us sends no secret yet."""
+        if match is None:
+            return False
+        return match.template == HELLO_ROUTE or (
+            self._metrics_open and match.template == "/metrics"
+        )
 
     async def _verify(self, credentials: Credentials) -> None:
         """For what nobody else judges: a presented token that is none is refused here too."""
@@ -247,6 +256,11 @@ class HttpService:
 
     async def _alive(self, *_: object) -> Outcome:
         return self._health.alive()
+
+    async def _hello(self, request: Request, *_: object) -> Outcome:
+        server = request.scope.get("server")
+        port = (server[1] if server else None) or 0
+        return self._health.hello(request.query_values().get("nonce", ""), port)
 
     async def _ready(self, *_: object) -> Outcome:
         return await self._health.ready()

@@ -252,6 +252,21 @@ def _own_paths() -> dict[str, Schema]:
     anybody: list[Schema] = []
     return {
         "/healthz": _get("healthz", "The process is up.", status, security=anybody, failures=()),
+        "/v1/hello": _get(
+            "hello",
+            "Prove to whoever has the operator key that this is its service, before anything secret is sent.",
+            {"type": "object", "properties": {"proof": _TEXT}, "required": ["proof"]},
+            security=anybody,
+            failures=("400",),
+            parameters=[
+                {
+                    "name": "nonce",
+                    "in": "query",
+                    "required": True,
+                    "schema": {"type": "string", "pattern": "^[A-Za-z0-9_-]{16,128}$"},
+                }
+            ],
+        ),
         "/readyz": _get(
             "readyz", "Calls can be served.", status, security=anybody, failures=("503",)
         ),
@@ -321,6 +336,7 @@ def _get(
     *,
     security: list[Schema],
     failures: tuple[str, ...] | None = None,
+    parameters: list[Schema] | None = None,
 ) -> Schema:
     known = _failures()
     responses = known if failures is None else {code: known[code] for code in (*failures, "405")}
@@ -332,4 +348,5 @@ def _get(
             "security": security,
             "responses": {"200": _json(summary, schema)} | responses,
         }
+        | ({"parameters": parameters} if parameters else {})
     }

@@ -90,33 +90,28 @@ class Request:
         announced = self.headers.get(b"content-length")
         if announced is not None and len(announced) < 20 and int(announced) > limit:
             raise _too_large(limit)
-        first = await self.receive()
-        if first["type"] != "http.request":
-            raise Gone
-        if not first.get("more_body"):
-            whole: bytes = first.get("body", b"")
-            if len(whole) > limit:
-                raise _too_large(limit)
-            return whole
         try:
             async with asyncio.timeout(BODY_SECONDS):
-                return await self._rest(bytearray(first.get("body", b"")), limit)
+                return await self._gathered(limit)
         except TimeoutError:
             seconds = round(BODY_SECONDS)
             raise Refusal(400, f"the body did not arrive within {seconds} seconds") from None
 
-    async def _rest(self, gathered: bytearray, limit: int) -> bytes:
-        while True:
-            if len(gathered) > limit:
-                raise _too_large(limit)
+    async def _gathered(self, limit: int) -> bytes:
+        pieces: list[bytes] = []
+        size = 0
+        more = True
+        while more:
             message = await self.receive()
             if message["type"] != "http.request":
                 raise Gone
-            gathered += message.get("body", b"")
-            if not message.get("more_body"):
-                if len(gathered) > limit:
-                    raise _too_large(limit)
-                return bytes(gathered)
+            piece = message.get("body", b"")
+            size += len(piece)
+            if size > limit:
+                raise _too_large(limit)
+            pieces.append(piece)
+            more = message.get("more_body", False)
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     async def json(self, limit: int) -> Any:
         """The body as JSON; nothing for an empty one."""
