@@ -338,16 +338,21 @@ def test_a_commit_whose_answer_is_lost_is_not_made_again(postgres_url: str) -> N
 
 def test_a_topic_reaches_another_replica(postgres_url: str) -> None:
     one, other = open_database(postgres_url), open_database(postgres_url)
+    stranger = psycopg.connect(postgres_url, autocommit=True)
     heard = threading.Event()
     other.on_wake(lambda topics: heard.set() if "inbox:1" in topics else None)
     try:
-        # The listener may still be connecting, so the hint is given until it is heard.
+        # The listener may still be connecting, so the hint is given until it is heard; and a
+        # stranger's words on the channel do not end the listening.
         for _ in range(50):
+            stranger.execute("NOTIFY steadmesh, 'no json'")
+            stranger.execute("NOTIFY steadmesh, '7'")
             one.write_blocking(lambda tx: tx.wake("inbox:1"))
             if heard.wait(0.2):
                 break
         assert heard.is_set()
     finally:
+        stranger.close()
         one.close()
         other.close()
 
@@ -472,3 +477,60 @@ def test_a_handler_that_raises_stop_iteration_holds_up_nobody(counters: Database
     outcomes = asyncio.run(together())
     assert [isinstance(outcome, RuntimeError) for outcome in outcomes] == [False, True, False]
     assert value(counters) == 2
+
+
+def test_an_action_that_fails_after_the_commit_does_not_undo_or_hold_up_anything(
+    counters: Database,
+) -> None:
+    heard: list[str] = []
+
+    def notify(topics: Any) -> None:
+        heard.extend(topics)
+        raise Trouble
+
+    def fail() -> None:
+        raise Trouble
+
+    def work(tx: Transaction) -> None:
+        add_one(tx)
+        tx.after_commit(fail)
+        tx.after_commit(lambda: heard.append("second action"))
+        tx.wake("topic")
+
+    counters.on_wake(notify)
+    counters.write_blocking(work, locks=alone)
+
+    async def again() -> None:
+        await asyncio.wait_for(_await(counters.write(work, locks=alone)), 10)
+
+    asyncio.run(again())
+    assert value(counters) == 2
+    assert [word for word in heard if word != "topic"] == ["second action"] * 2
+    assert "topic" in heard
+
+
+def test_a_closed_database_is_not_read(tmp_path: Path) -> None:
+    database = SQLite(tmp_path / "a.db")
+    database.close()
+    with pytest.raises(DatabaseUnavailable, match="stopping"):
+        database.read_blocking(lambda tx: tx.one("SELECT 1 AS n"))
+
+
+def test_a_file_that_was_taken_away_is_not_made_anew(tmp_path: Path) -> None:
+    """An empty database in its place would look like one that lost everything."""
+    database = SQLite(tmp_path / "a.db")
+    database.write_blocking(lambda tx: tx.run("CREATE TABLE t (n INTEGER)"))
+    for file in tmp_path.iterdir():
+        file.unlink()
+
+    def break_it(tx: Transaction) -> None:
+        raise SystemError  # with the connection closed beneath it, the next batch opens a new one
+
+    assert database._writer is not None
+    database._writer.close(force=True)
+    with pytest.raises(DatabaseUnavailable):
+        database.write_blocking(break_it)
+    with pytest.raises(DatabaseUnavailable):
+        database.write_blocking(lambda tx: tx.run("INSERT INTO t (n) VALUES (1)"))
+    assert not (tmp_path / "a.db").exists()
+    database.close()

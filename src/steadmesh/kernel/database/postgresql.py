@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import logging
 import queue
 import re
 import threading
@@ -31,7 +32,10 @@ from steadmesh.kernel.database import (
     Row,
     Transaction,
 )
+from steadmesh.kernel.database.commits import act_on_commit
 from steadmesh.kernel.database.locks import in_order
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -45,6 +49,15 @@ SESSION = (
     "-c lock_timeout=2000 -c statement_timeout=10000 "
     "-c idle_in_transaction_session_timeout=30000 -c timezone=UTC"
 )
+NETWORK: dict[str, Any] = {
+    "connect_timeout": 5,
+    "keepalives_idle": 20,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 20_000,
+}
+"""A peer that has vanished without a word is noticed in seconds: the server's time limits cannot."""
+
 WORTH_REPEATING = (
     psycopg.errors.DeadlockDetected,
     psycopg.errors.SerializationFailure,
@@ -120,7 +133,12 @@ class PostgreSQL:
         self.full = False
         self._notify: Callable[[Iterable[str]], None] = lambda topics: None
         self.batch_observed: Callable[[int, float], None] = lambda size, seconds: None
-        options: dict[str, Any] = {"autocommit": True, "row_factory": dict_row, "options": SESSION}
+        options: dict[str, Any] = {
+            **NETWORK,
+            "autocommit": True,
+            "row_factory": dict_row,
+            "options": SESSION,
+        }
         self._check(options)
         self._connections = psycopg_pool.ConnectionPool[psycopg.Connection[dict[str, Any]]](
             url, kwargs=options, min_size=1, max_size=connections, timeout=WAIT_SECONDS, open=True
@@ -186,11 +204,9 @@ class PostgreSQL:
                 self.full = self.full or isinstance(problem.__cause__, psycopg.errors.DiskFull)
                 raise
         self.batch_observed(1, time.perf_counter() - started)
-        for action in tx.actions:
-            action()
+        act_on_commit(tx.actions)
         if tx.topics:
-            self._notify(tx.topics)
-            self._hints.send(tx.topics)
+            act_on_commit([lambda: self._notify(tx.topics), lambda: self._hints.send(tx.topics)])
         return result
 
     def _attempt(
@@ -241,7 +257,7 @@ class PostgreSQL:
 
     def _check(self, options: dict[str, Any]) -> None:
         try:
-            with psycopg.connect(self._url, connect_timeout=5, **options) as connection:
+            with psycopg.connect(self._url, **options) as connection:
                 encoding = connection.execute("SHOW server_encoding").fetchone()
         except psycopg.ProgrammingError:  # its text quotes the URL, password and all
             raise DatabaseProblem(
@@ -340,10 +356,12 @@ class _Hints:
                 gathered.update(dict.fromkeys(more))
             try:
                 if connection is None or connection.closed:
-                    connection = psycopg.connect(self._url, autocommit=True, connect_timeout=5)
+                    connection = psycopg.connect(self._url, autocommit=True, **NETWORK)
                 for payload in _payloads(gathered):
                     connection.execute("SELECT pg_notify(%s, %s)", (CHANNEL, payload))
             except psycopg.Error:  # a hint lost costs a poll's delay, nothing else
+                if connection is not None:
+                    connection.close()
                 connection = None
         if connection is not None:
             connection.close()
@@ -351,13 +369,21 @@ class _Hints:
     def _listen(self) -> None:
         while not self._stop.is_set():
             try:
-                with psycopg.connect(self._url, autocommit=True, connect_timeout=5) as connection:
+                with psycopg.connect(self._url, autocommit=True, **NETWORK) as connection:
                     connection.execute(f"LISTEN {CHANNEL}")
                     while not self._stop.is_set():
                         for notice in connection.notifies(timeout=0.2):
-                            self._hear(json.loads(notice.payload))
+                            self._take(notice.payload)
             except psycopg.Error:
                 self._stop.wait(1.0)
+
+    def _take(self, payload: str) -> None:
+        """Pass on what another replica said; a stranger on the channel must not end the listening."""
+        try:
+            topics = json.loads(payload)
+            self._hear([topic for topic in topics if isinstance(topic, str)])
+        except Exception:
+            log.warning("a hint on the channel could not be passed on", exc_info=True)
 
 
 def _payloads(topics: Iterable[str]) -> Iterable[str]:

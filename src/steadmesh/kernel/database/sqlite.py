@@ -10,26 +10,25 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import os
 import queue
 import threading
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, LiteralString, TypeVar
+from typing import Any, TypeVar
 
 import apsw
 
-from steadmesh.kernel.database import (
-    DatabaseProblem,
-    DatabaseUnavailable,
-    Engine,
-    Locks,
-    Row,
-    Transaction,
+from steadmesh.kernel.database import DatabaseUnavailable, Engine, Locks, Transaction
+from steadmesh.kernel.database.commits import act_on_commit
+from steadmesh.kernel.database.sqlite_connection import (
+    FAULTS,
+    SQLiteTransaction,
+    connect,
+    make_private,
+    snapshot,
 )
 
 log = logging.getLogger(__name__)
@@ -39,65 +38,6 @@ T = TypeVar("T")
 BATCH_CALLS = 64
 BATCH_SECONDS = 0.005
 READERS = 4
-FAULTS = (
-    apsw.SQLError,
-    apsw.ConstraintError,
-    apsw.MismatchError,
-    apsw.RangeError,
-    apsw.BindingsError,
-    apsw.TooBigError,
-    apsw.MisuseError,
-)
-"""What a wrong statement raises: trying again does not help, and it is no word on the database."""
-
-
-class SQLiteTransaction:
-    """Statements on one connection. Column names are remembered per text: asking costs a call."""
-
-    engine: Engine = "sqlite"
-
-    def __init__(self, connection: apsw.Connection, columns: dict[str, tuple[str, ...]]) -> None:
-        self._execute = connection.execute
-        self._connection = connection
-        self._columns = columns
-        self.actions: list[Callable[[], None]] = []
-        self.topics: list[str] = []
-
-    def all(self, sql: LiteralString, **values: Any) -> list[Row]:
-        cursor = self._execute(sql, values)
-        names = self._columns.get(sql)
-        if names is None:
-            names = _column_names(cursor)
-            if names is None:
-                return []
-            self._columns[sql] = names
-        return [dict(zip(names, row)) for row in cursor]  # noqa: B905 - both come from one statement
-
-    def one(self, sql: LiteralString, **values: Any) -> Row | None:
-        rows = self.all(
-            sql, **values
-        )  # read to the end: a statement runs only as far as it is read
-        return rows[0] if rows else None
-
-    def run(self, sql: LiteralString, **values: Any) -> int:
-        self._execute(sql, values).fetchall()
-        return self._connection.changes()
-
-    def many(self, sql: LiteralString, rows: Iterable[Mapping[str, Any]]) -> None:
-        self._connection.executemany(sql, rows).fetchall()
-
-    def after_commit(self, action: Callable[[], None]) -> None:
-        self.actions.append(action)
-
-    def wake(self, topic: str) -> None:
-        self.topics.append(topic)
-
-
-def _column_names(cursor: apsw.Cursor) -> tuple[str, ...] | None:
-    try:
-        return tuple(column[0] for column in cursor.get_description())
-    except apsw.ExecutionCompleteError:  # no row: the names are not needed
-        return None
 
 
 class _Job:
@@ -133,7 +73,7 @@ class SQLite:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        _make_private(path)
+        make_private(path)
         self.full = False
         self._columns: dict[str, tuple[str, ...]] = {}
         self._waiting: deque[_Job] = deque()
@@ -145,12 +85,13 @@ class SQLite:
         self._notify: Callable[[Iterable[str]], None] = lambda topics: None
         self._commits: queue.SimpleQueue[list[_Job] | None] = queue.SimpleQueue()
         self.batch_observed: Callable[[int, float], None] = lambda size, seconds: None
-        self._writer = self._open(writing=True)
-        self._brief = self._open(writing=False)
+        self._writer: apsw.Connection | None = connect(path, writing=True)
+        """None after something broke it: the next batch begins with a new one."""
+        self._brief = connect(path, writing=False)
         self._brief_lock = threading.Lock()
         self._readers: queue.SimpleQueue[apsw.Connection] = queue.SimpleQueue()
         for _ in range(READERS):
-            self._readers.put(self._open(writing=False))
+            self._readers.put(connect(path, writing=False))
         self._pool = ThreadPoolExecutor(READERS, thread_name_prefix="sqlite-reader")
         self._thread = threading.Thread(
             target=self._commit_batches, name="sqlite-commit", daemon=True
@@ -164,6 +105,7 @@ class SQLite:
     # Reading
 
     async def read(self, work: Callable[[Transaction], T], *, brief: bool = False) -> T:
+        self._require_open()
         if brief:  # shorter than handing it to another thread would take
             return self._read_briefly(work)
         return await asyncio.get_running_loop().run_in_executor(
@@ -180,9 +122,10 @@ class SQLite:
                 raise self._unavailable(problem) from problem
 
     def read_blocking(self, work: Callable[[Transaction], T]) -> T:
+        self._require_open()
         connection = self._readers.get()
         try:
-            with _snapshot(connection):
+            with snapshot(connection):
                 return work(SQLiteTransaction(connection, self._columns))
         except FAULTS:
             raise
@@ -199,12 +142,14 @@ class SQLite:
         *,
         locks: Callable[[Transaction], Locks] | None = None,
     ) -> Awaitable[T]:
-        if self._closed:
-            raise DatabaseUnavailable(reason="the service is stopping")
         job = _Job(work)  # locks are not needed: there is one writer
         job.loop = asyncio.get_running_loop()
         job.future = job.loop.create_future()
         self._waiting.append(job)
+        if self._closed:  # after it was put there: either the close has written it, or it is ours
+            with contextlib.suppress(ValueError):
+                self._waiting.remove(job)
+                self._require_open()
         if self._scheduled is not job.loop:
             self._scheduled = job.loop
             # After what is already to be read: calls that come at once share a commit.
@@ -219,8 +164,7 @@ class SQLite:
     ) -> T:
         job = _Job(work)
         with self._turn:
-            if self._closed:
-                raise DatabaseUnavailable(reason="the service is stopping")
+            self._require_open()
             self._write_batch(deque([job]))
             self._commit([job])
         self._answer([job])
@@ -249,7 +193,12 @@ class SQLite:
         self._brief.close()
         while not self._readers.empty():
             self._readers.get().close()
-        self._writer.close()
+        if self._writer is not None:
+            self._writer.close()
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise DatabaseUnavailable(reason="the service is stopping")
 
     # A batch: calls run where they wait, the commit in a thread of its own
 
@@ -264,14 +213,11 @@ class SQLite:
         while (batch := self._commits.get()) is not None:
             try:
                 self._commit(batch)
-            except Exception:
+            except Exception:  # this thread ends with the service, and not before
                 log.exception("a batch was not committed in order")
             finally:
                 self._turn.release()
-            try:
-                self._answer(batch)
-            except Exception:  # this thread ends with the service, and not before
-                log.exception("an action after a commit failed")
+            self._answer(batch)
             self._go_on()
 
     def _go_on(self) -> None:
@@ -300,28 +246,27 @@ class SQLite:
         self._started = time.perf_counter()
         batch: list[_Job] = []
         try:
-            self._begin()
+            writer = self._begin()
             while waiting and len(batch) < BATCH_CALLS:
                 job = waiting.popleft()
                 if not job.abandoned():
                     batch.append(job)
-                    if not self._perform(job):
+                    if not self._perform(job, writer):
                         break
                 if time.perf_counter() - self._started > BATCH_SECONDS:
                     break
         except BaseException as problem:
-            if (
-                not batch
-            ):  # not even begun: a try for each that waits would hold up the loop for long
-                while waiting:
-                    batch.append(waiting.popleft())
+            while not batch and waiting:
+                # Not even begun: a try for each that waits would hold up the loop for long.
+                batch.extend(waiting)
+                waiting.clear()
             self._lose(batch, problem)
         return batch
 
     def _commit(self, batch: list[_Job]) -> None:
         """Make a batch durable; nobody is answered before."""
         try:
-            if self._writer.in_transaction:
+            if self._writer is not None and self._writer.in_transaction:
                 self._writer.execute("COMMIT").fetchall()
             elif any(job.error is None for job in batch):
                 self._run_again(batch)
@@ -329,13 +274,16 @@ class SQLite:
             self._lose(batch, problem)
         self.batch_observed(len(batch), time.perf_counter() - self._started)
 
-    def _begin(self) -> None:
+    def _begin(self) -> apsw.Connection:
+        if self._writer is None:
+            self._writer = connect(self._path, writing=True)
         self._writer.execute("BEGIN IMMEDIATE").fetchall()
+        return self._writer
 
-    def _perform(self, job: _Job) -> bool:
+    def _perform(self, job: _Job, writer: apsw.Connection) -> bool:
         """Run one call in a savepoint; false if the shared transaction is gone with it."""
-        execute = self._writer.execute
-        tx = SQLiteTransaction(self._writer, self._columns)
+        execute = writer.execute
+        tx = SQLiteTransaction(writer, self._columns)
         try:
             execute("SAVEPOINT call").fetchall()
             job.result = job.work(tx)
@@ -350,7 +298,7 @@ class SQLite:
                 job.error = self._unavailable(problem)
                 job.error.__cause__ = problem  # for the log
             # A full disk or an interrupt ends the whole transaction, the neighbours' savepoints too.
-            if not self._writer.in_transaction:
+            if not writer.in_transaction:
                 return False
             execute("ROLLBACK TO call").fetchall()
             execute("RELEASE call").fetchall()
@@ -362,97 +310,41 @@ class SQLite:
             job.result = job.error = None
             job.actions, job.topics = [], []
             try:
-                self._begin()
-                self._perform(job)
-                if self._writer.in_transaction:
-                    self._writer.execute("COMMIT").fetchall()
+                writer = self._begin()
+                self._perform(job, writer)
+                if writer.in_transaction:
+                    writer.execute("COMMIT").fetchall()
             except BaseException as problem:
                 self._lose([job], problem)
 
     def _lose(self, batch: list[_Job], problem: BaseException) -> None:
-        """Nothing of the batch is durable; start over with a new connection."""
+        """Nothing of the batch is durable; the next one starts with a new connection."""
         error = self._unavailable(problem)
         error.__cause__ = problem
         for job in batch:
             job.error, job.result, job.actions, job.topics = error, None, [], []
-        self._writer.close(force=True)
-        try:
-            self._writer = self._open(writing=True)
-        except DatabaseProblem:
-            self._writer = apsw.Connection(":memory:")  # the next batch fails, and tries again
-            self._writer.close(force=True)
+        broken, self._writer = self._writer, None
+        if broken is not None:
+            broken.close(force=True)
 
     def _answer(self, batch: list[_Job]) -> None:
         """The commit is done: only now act on it, wake who waits, and let the callers go on."""
-        topics: list[str] = []
         loops: dict[asyncio.AbstractEventLoop, list[_Job]] = {}
         for job in batch:
-            for action in job.actions:
-                with contextlib.suppress(Exception):  # its caller has to be answered all the same
-                    action()
-            topics += job.topics
+            act_on_commit(job.actions)
             if job.loop is not None:  # else its thread made the commit, and has the result
                 loops.setdefault(job.loop, []).append(job)
-        if topics:
-            self._notify(topics)
+        if topics := [topic for job in batch for topic in job.topics]:
+            act_on_commit([lambda: self._notify(topics)])
         for loop, jobs in loops.items():
-            try:
+            with contextlib.suppress(RuntimeError):  # the loop has closed: nobody waits any more
                 loop.call_soon_threadsafe(_settle_all, jobs)
-            except RuntimeError:  # the loop has closed: nobody waits any more
-                continue
-
-    # Connections
-
-    def _open(self, *, writing: bool) -> apsw.Connection:
-        flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
-        try:
-            connection = apsw.Connection(str(self._path), flags=flags, statementcachesize=512)
-            # Only this service writes; a stranger's lock must not hold up the event loop for long.
-            connection.set_busy_timeout(1_000 if writing else 5_000)
-            # This build collects value statistics, and would compile a statement anew whenever a
-            # bound value could change its plan: at every call (46 µs instead of 10 for a token).
-            connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
-            pragmas = [
-                "journal_mode=WAL",
-                "synchronous=FULL",
-                "temp_store=MEMORY",
-                f"cache_size={-65_536 if writing else -8_192}",
-                "mmap_size=268435456",
-                "wal_autocheckpoint=8000",  # 32 MiB: most pages of a busy log are the same few
-                "journal_size_limit=67108864",
-            ]
-            if not writing:
-                pragmas.append("query_only=ON")
-            for pragma in pragmas:
-                connection.execute(f"PRAGMA {pragma}").fetchall()
-        except apsw.Error as problem:
-            raise DatabaseProblem(
-                f"cannot open the database {self._path}: {problem}. "
-                "Check that the folder is writable and the file is a steadmesh database."
-            ) from problem
-        return connection
 
     def _unavailable(self, problem: BaseException) -> DatabaseUnavailable:
         if isinstance(problem, apsw.FullError):
             self.full = True
             return DatabaseUnavailable(reason=f"the disk that holds {self._path.parent} is full")
         return DatabaseUnavailable(reason=f"{type(problem).__name__} in {self._path.name}")
-
-
-def _make_private(path: Path) -> None:
-    """A new file is for this user alone; the log beside it takes over its mode."""
-    with contextlib.suppress(OSError):  # what is wrong with the place is told when it is opened
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
-
-
-@contextmanager
-def _snapshot(connection: apsw.Connection) -> Iterator[None]:
-    connection.execute("BEGIN").fetchall()
-    try:
-        yield
-    finally:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK").fetchall()
 
 
 def _settle_all(jobs: list[_Job]) -> None:
