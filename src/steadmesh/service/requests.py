@@ -12,11 +12,11 @@ from urllib.parse import parse_qsl
 from starlette.types import Receive, Scope
 
 from steadmesh.service.replies import Refusal
+from steadmesh.tools import DEPTH_LIMIT
 
 BODY_LIMIT = 1024 * 1024
 OPERATOR_BODY_LIMIT = 32 * 1024 * 1024
 BODY_SECONDS = 60.0
-DEPTH_LIMIT = 100
 QUERY_LIMIT = 100
 IN_A_THREAD = 256 * 1024
 """Bytes of JSON from which on reading it would keep other requests waiting."""

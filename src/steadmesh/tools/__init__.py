@@ -4,7 +4,7 @@ A tool is declared once: arguments, result and a handler that is one synchronous
 transaction. Everything else (transports, schemas, permissions, audit) is made from the declaration.
 """
 
-from steadmesh.tools.arguments import Args, Clamped, Doc, NoArgs, NotBlank, Size
+from steadmesh.tools.arguments import DEPTH_LIMIT, Args, Clamped, Doc, NoArgs, NotBlank, Size
 from steadmesh.tools.call import Call, Caller, Credentials, Services
 from steadmesh.tools.catalogue import Catalogue, Family, Feature, Gauge
 from steadmesh.tools.result import Result, fit_page
@@ -12,6 +12,7 @@ from steadmesh.tools.stream import Entry, Follow, Followed, stream
 from steadmesh.tools.tool import Tool, endpoint, tool
 
 __all__ = [
+    "DEPTH_LIMIT",
     "Args",
     "Call",
     "Caller",

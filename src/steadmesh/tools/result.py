@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
+from steadmesh.kernel.fitting import largest_that_fits
 from steadmesh.tools.arguments import flattened
 
 T = TypeVar("T")
@@ -58,11 +59,8 @@ def fit_page(
     whole = page(len(entries))
     if len(whole.encoded()) <= cap or len(entries) <= 1:
         return whole
-    low, high = 1, len(entries) - 1  # the largest count that fits lies in here, or is 1
-    while low < high:
-        middle = (low + high + 1) // 2
-        if len(page(middle).encoded()) <= cap:
-            low = middle
-        else:
-            high = middle - 1
-    return page(low)
+    return page(
+        largest_that_fits(
+            len(entries) - 1, lambda count: len(page(count).encoded()) <= cap, least=1
+        )
+    )

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from steadmesh.kernel.clock import optional_rfc3339
+from steadmesh.kernel.fitting import largest_that_fits
 from steadmesh.seats.identity import Capability, SeatCall, display_names, seat
 from steadmesh.seats.organisation import connection_adapters
 from steadmesh.tools import NoArgs, Result, tool
@@ -97,16 +98,14 @@ def fit(view: Self, cap: int) -> Self:
     for name in ("recipients", "instructions", "connections"):
         if len(view.encoded()) <= cap:
             return view
-        entries: list[Any] = getattr(view, name)
-        low, high = 0, len(entries)
-        while low < high:
-            kept = (low + high + 1) // 2
-            if len(_cut(view, name, kept).encoded()) <= cap:
-                low = kept
-            else:
-                high = kept - 1
-        view = _cut(view, name, low)
+        view = _cut(view, name, _room(view, name, cap))
     return view
+
+
+def _room(view: Self, name: str, cap: int) -> int:
+    return largest_that_fits(
+        len(getattr(view, name)), lambda kept: len(_cut(view, name, kept).encoded()) <= cap
+    )
 
 
 def _cut(view: Self, name: str, kept: int) -> Self:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 
-from steadmesh.kernel.clock import SECOND, Instant
+from steadmesh.kernel.clock import Instant
 from steadmesh.kernel.database import Locks, Row, Transaction, shared
 from steadmesh.kernel.jobs import Job, JobContext
+from steadmesh.kernel.retries import retry_delay
 from steadmesh.seats import organisation
 from steadmesh.seats.connections import _store, terminal
 from steadmesh.seats.identity import seat_id
@@ -16,8 +17,6 @@ from steadmesh.seats.messages import OUTBOX_TOPIC
 log = logging.getLogger(__name__)
 
 BATCH = 100
-ATTEMPTS = 5
-BACK_OFF = (1 * SECOND, 8 * SECOND, 64 * SECOND, 300 * SECOND)
 
 
 def send_queued(context: JobContext) -> int:
@@ -87,15 +86,17 @@ def _obstacle(tx: Transaction, reply: Row, adapter: str | None) -> str | None:
 def _put_off(context: JobContext, reply: Row) -> None:
     """After the last attempt it has failed."""
     attempts: int = reply["attempts"]
+    delay = retry_delay(attempts + 1)
     now = context.clock.now()
     error = "the service could not store it"
 
     def put_off(tx: Transaction) -> None:
-        if attempts + 1 >= ATTEMPTS:
+        if delay is None:
             _store.settle_reply(tx, reply["number"], state="failed", error=error, now=now)
         else:
-            due = now + BACK_OFF[attempts]
-            _store.postpone_reply(tx, reply["number"], attempts=attempts, due=due, error=error)
+            _store.postpone_reply(
+                tx, reply["number"], attempts=attempts, due=now + delay, error=error
+            )
 
     context.database.write_blocking(put_off)
 

@@ -20,7 +20,7 @@ from steadmesh.seats.identity.caller import (
 )
 from steadmesh.seats.identity.leases import is_live
 from steadmesh.seats.identity.policy import Capability, Policy, policy_text
-from steadmesh.seats.identity.states import REPORTABLE, SEATS_BY_STATE, seat_state
+from steadmesh.seats.identity.states import REPORTABLE, SEATS_BY_STATE, named_seat, seat_state
 from steadmesh.tools import Feature
 
 FEATURE = Feature(
@@ -44,6 +44,7 @@ __all__ = [
     "is_live",
     "live_lease",
     "live_seats",
+    "named_seat",
     "note_activity",
     "policy_text",
     "require_current",

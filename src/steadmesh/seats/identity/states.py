@@ -6,11 +6,24 @@ from collections.abc import Iterable, Sequence
 
 from steadmesh.kernel.clock import Instant
 from steadmesh.kernel.database import Row, Transaction
+from steadmesh.kernel.errors import NotFound
 from steadmesh.seats.identity import _store
 from steadmesh.tools import Gauge
 
 REPORTABLE = ("Warm", "Executing", "Quiescing", "Stopped")
 """What a runner may say of itself."""
+
+
+class NoSuchSeat(NotFound):
+    """There is no live seat with this id."""
+
+
+def named_seat(tx: Transaction, seat_id: str) -> Row:
+    """A live seat by its id, for an operator. Raises `NoSuchSeat`."""
+    row = _store.seat(tx, seat_id)
+    if row is None or row["retired_at"] is not None:
+        raise NoSuchSeat()
+    return row
 
 
 def seat_state(seat: Row) -> str:

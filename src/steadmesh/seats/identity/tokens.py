@@ -10,21 +10,18 @@ from steadmesh.kernel import durations
 from steadmesh.kernel.clock import HOUR, MINUTE, Instant, rfc3339
 from steadmesh.kernel.crypto import digest
 from steadmesh.kernel.database import Transaction
-from steadmesh.kernel.errors import Invalid, NotFound
+from steadmesh.kernel.errors import Invalid
 from steadmesh.kernel.ids import new_secret
 from steadmesh.kernel.jobs import Job, JobContext
 from steadmesh.seats.identity import _store
 from steadmesh.seats.identity.caller import TOKEN_PREFIX
+from steadmesh.seats.identity.states import named_seat
 from steadmesh.tools import Args, Call, Doc, NotBlank, Result, Size, endpoint
 
 LIFE = 24 * HOUR
 LONGEST_LIFE = 366 * 24 * HOUR
 ROTATION_GRACE = 10 * MINUTE
 BATCH = 500
-
-
-class NoSuchSeat(NotFound):
-    """There is no live seat with this id."""
 
 
 class BadLife(Invalid):
@@ -45,9 +42,7 @@ class TokenIssued(Result):
 @endpoint("POST /internal/v1/seats/{seat}/tokens", family="operator")
 def issue(call: Call[Any], args: IssueToken) -> TokenIssued:
     """Issue a token. A second one for an instance rotates it: the first goes on for 10 minutes."""
-    row = _store.seat(call.tx, args.seat)
-    if row is None or row["retired_at"] is not None:
-        raise NoSuchSeat()
+    named_seat(call.tx, args.seat)
     return issue_token(call.tx, args.seat, args.instance, now=call.now, life=_life(args.ttl))
 
 

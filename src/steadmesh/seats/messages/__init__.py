@@ -1,8 +1,10 @@
 """Mail between seats and with people: conversations, messages, and what waits in an inbox."""
 
 from steadmesh.seats.messages import history, inbox, recipients, reply, send
+from steadmesh.seats.messages._store import MESSAGE
 from steadmesh.seats.messages.counts import OLDEST_PENDING, InboxCounts, inbox_counts
 from steadmesh.seats.messages.envelope import Envelope, envelope
+from steadmesh.seats.messages.inbox import own_inbox
 from steadmesh.seats.messages.people import OUTBOX_TOPIC, Person, human_conversation, talk_of
 from steadmesh.seats.messages.queueing import (
     Inbox,
@@ -27,6 +29,7 @@ FEATURE = Feature(
 
 __all__ = [
     "FEATURE",
+    "MESSAGE",
     "OUTBOX_TOPIC",
     "Envelope",
     "Inbox",
@@ -38,6 +41,7 @@ __all__ = [
     "human_conversation",
     "inbox_counts",
     "open_conversation",
+    "own_inbox",
     "queue_message",
     "talk_of",
 ]

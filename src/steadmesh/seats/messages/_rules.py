@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from steadmesh.kernel.fitting import largest_that_fits
 from steadmesh.kernel.text import size, truncated
 from steadmesh.seats.identity import Policy, SeatCaller
 
@@ -42,11 +43,4 @@ def shown(key: str) -> str:
 
 def fitted(body: str, fits: Callable[[str], bool]) -> str:
     """The longest beginning of a body that fits; escaping can make its encoded form six times longer."""
-    low, high = 0, size(body)
-    while low < high:
-        middle = (low + high + 1) // 2
-        if fits(truncated(body, middle)):
-            low = middle
-        else:
-            high = middle - 1
-    return truncated(body, low)
+    return truncated(body, largest_that_fits(size(body), lambda most: fits(truncated(body, most))))

@@ -7,11 +7,12 @@ from typing import Any
 from steadmesh.kernel.clock import Instant
 from steadmesh.kernel.database import Row, Transaction
 
-_MESSAGE = (
+MESSAGE = (
     "m.number, m.id AS message_id, m.organisation_id, m.conversation_id, m.origin,"
     " m.sender_seat_id, m.sender_seat, m.recipient_seat_id, m.recipient_seat, m.binding,"
     " m.external_user_id, m.parent_id, m.correlation_id, m.body, m.created_at"
 )
+"""The columns of a message `m` that an envelope is made of."""
 
 
 # Conversations
@@ -172,7 +173,7 @@ def add_delivery(tx: Transaction, **row: Any) -> None:
 def message_to(tx: Transaction, message_id: str, seat_id: str) -> Row | None:
     """A message that was sent to this seat."""
     return tx.one(
-        f"SELECT {_MESSAGE} FROM messages m WHERE m.id = :message AND m.recipient_seat_id = :seat",
+        f"SELECT {MESSAGE} FROM messages m WHERE m.id = :message AND m.recipient_seat_id = :seat",
         message=message_id,
         seat=seat_id,
     )
@@ -186,7 +187,7 @@ def conversation_of_message(tx: Transaction, message_id: str) -> str | None:
 def messages_of(tx: Transaction, conversation_id: str, *, after: int, limit: int) -> list[Row]:
     """Oldest first."""
     return tx.all(
-        f"SELECT {_MESSAGE} FROM messages m WHERE m.conversation_id = :conversation"
+        f"SELECT {MESSAGE} FROM messages m WHERE m.conversation_id = :conversation"
         " AND m.number > :after ORDER BY m.number LIMIT :limit",
         conversation=conversation_id,
         after=after,
@@ -196,7 +197,7 @@ def messages_of(tx: Transaction, conversation_id: str, *, after: int, limit: int
 
 def message_of(tx: Transaction, conversation_id: str, message_id: str) -> Row | None:
     return tx.one(
-        f"SELECT {_MESSAGE} FROM messages m WHERE m.id = :message"
+        f"SELECT {MESSAGE} FROM messages m WHERE m.id = :message"
         " AND m.conversation_id = :conversation",
         message=message_id,
         conversation=conversation_id,
@@ -220,7 +221,7 @@ def load(tx: Transaction, seat_id: str) -> Row:
 def passive_messages(tx: Transaction, seat_id: str, limit: int) -> list[Row]:
     """The oldest that wait without wake and went with no turn."""
     return tx.all(
-        f"SELECT {_MESSAGE} FROM deliveries d JOIN messages m ON m.number = d.number"
+        f"SELECT {MESSAGE} FROM deliveries d JOIN messages m ON m.number = d.number"
         " WHERE d.seat_id = :seat AND d.open = 1 AND d.state = 'passive'"
         " ORDER BY d.number LIMIT :limit",
         seat=seat_id,

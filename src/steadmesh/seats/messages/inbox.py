@@ -24,7 +24,8 @@ class WaitingMessages(Result):
     messages: list[Envelope]
 
 
-def own_inbox(tx: Transaction, caller: SeatCaller, args: ReadInbox) -> Locks:
+def own_inbox(tx: Transaction, caller: SeatCaller, args: Args) -> Locks:
+    """Alone with what waits for the caller."""
     return [exclusive("inbox", caller.organisation_id, caller.seat_id)]
 
 

@@ -7,18 +7,13 @@ from typing import Any
 
 from steadmesh.kernel.clock import Instant
 from steadmesh.kernel.database import Row, Transaction
-
-_MESSAGE = (
-    "m.number, m.id AS message_id, m.organisation_id, m.conversation_id, m.origin,"
-    " m.sender_seat_id, m.sender_seat, m.recipient_seat_id, m.recipient_seat, m.binding,"
-    " m.external_user_id, m.parent_id, m.correlation_id, m.body, m.created_at"
-)
+from steadmesh.seats.messages import MESSAGE
 
 
 def held_delivery(tx: Transaction, seat_id: str, generation: int) -> Row | None:
     """What this generation was handed out and has not acknowledged."""
     return tx.one(
-        f"SELECT d.attempt, d.execution_id, {_MESSAGE} FROM deliveries d"
+        f"SELECT d.attempt, d.execution_id, {MESSAGE} FROM deliveries d"
         " JOIN messages m ON m.number = d.number WHERE d.seat_id = :seat AND d.open = 1"
         " AND d.state = 'leased' AND d.generation = :generation",
         seat=seat_id,
@@ -29,7 +24,7 @@ def held_delivery(tx: Transaction, seat_id: str, generation: int) -> Row | None:
 def next_delivery(tx: Transaction, seat_id: str, now: Instant) -> Row | None:
     """The oldest that is due, and in whose conversation nothing is in a turn or waits before it."""
     return tx.one(
-        f"SELECT d.attempt, d.execution_id, {_MESSAGE} FROM deliveries d"
+        f"SELECT d.attempt, d.execution_id, {MESSAGE} FROM deliveries d"
         " JOIN messages m ON m.number = d.number"
         " WHERE d.seat_id = :seat AND d.open = 1 AND d.state = 'pending' AND d.due_at <= :now"
         " AND NOT EXISTS (SELECT 1 FROM deliveries o WHERE o.seat_id = :seat AND o.open = 1"
@@ -84,7 +79,7 @@ def carried_count(tx: Transaction, number: int) -> int:
 
 def carried_messages(tx: Transaction, number: int) -> list[Row]:
     return tx.all(
-        f"SELECT {_MESSAGE} FROM deliveries d JOIN messages m ON m.number = d.number"
+        f"SELECT {MESSAGE} FROM deliveries d JOIN messages m ON m.number = d.number"
         " WHERE d.carried_by = :number ORDER BY d.number",
         number=number,
     )

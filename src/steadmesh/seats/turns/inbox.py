@@ -7,12 +7,12 @@ from typing import Annotated
 from pydantic import Field
 
 from steadmesh.kernel.clock import Instant
-from steadmesh.kernel.database import Locks, Row, Transaction, exclusive
+from steadmesh.kernel.database import Row, Transaction
 from steadmesh.kernel.errors import NotFound
 from steadmesh.kernel.ids import new_id
 from steadmesh.kernel.text import truncated
 from steadmesh.seats.identity import SeatCall, SeatCaller, note_activity
-from steadmesh.seats.messages import Envelope, envelope
+from steadmesh.seats.messages import Envelope, envelope, own_inbox
 from steadmesh.seats.turns import _store
 from steadmesh.seats.turns._rules import DELIVERY_LEASE, ERROR_BYTES, PASSIVE_PER_TURN
 from steadmesh.seats.turns.requeue import fail_delivery
@@ -31,10 +31,6 @@ class Delivery(Result):
     attempt: int
     message: Envelope
     passive: list[Envelope] = Field(default_factory=list)
-
-
-def own_inbox(tx: Transaction, caller: SeatCaller, args: Args) -> Locks:
-    return [exclusive("inbox", caller.organisation_id, caller.seat_id)]
 
 
 def inbox_topics(caller: SeatCaller, args: Args) -> tuple[str, ...]:

@@ -6,13 +6,14 @@ from typing import Annotated, Any
 
 from steadmesh.kernel.clock import rfc3339
 from steadmesh.kernel.database import Locks, Transaction, exclusive, shared
-from steadmesh.kernel.errors import Invalid, NotFound
+from steadmesh.kernel.errors import Invalid
 from steadmesh.kernel.text import truncated
 from steadmesh.seats.identity import (
     REPORTABLE,
     SeatCall,
     SeatCaller,
     leases,
+    named_seat,
     require_current,
     seat,
 )
@@ -27,10 +28,6 @@ SUPERVISOR_STATES = ("Stopped", "Recovering", "Blocked", "Provisioning")
 
 class UnknownState(Invalid):
     """state: a runner may report {known}, not {state}."""
-
-
-class NoSuchSeat(NotFound):
-    """There is no live seat with this id."""
 
 
 class Lease(Result):
@@ -159,9 +156,7 @@ class Fence(Args):
 @endpoint("POST /internal/v1/seats/{seat}/fence", family="operator", locks=named_lease)
 def fence(call: Call[Any], args: Fence) -> Lease:
     """End a generation whose start is confirmed gone, and put back what it was working on."""
-    row = seat(call.tx, args.seat)
-    if row is None or row["retired_at"] is not None:
-        raise NoSuchSeat()
+    row = named_seat(call.tx, args.seat)
     generation = leases.fence(call.tx, args.seat, args.expected_generation)
     dead = requeue_stale(
         call.tx,
@@ -186,9 +181,7 @@ class SupervisorState(Args):
 @endpoint("POST /internal/v1/seats/{seat}/state", family="operator", locks=named_lease)
 def set_state(call: Call[Any], args: SupervisorState) -> None:
     """The supervisor's word on a seat that does not run: why it is blocked, or failed to start."""
-    row = seat(call.tx, args.seat)
-    if row is None or row["retired_at"] is not None:
-        raise NoSuchSeat()
+    row = named_seat(call.tx, args.seat)
     if args.state not in SUPERVISOR_STATES:
         raise UnknownState(state=args.state, known=", ".join(SUPERVISOR_STATES))
     detail = args.detail and truncated(args.detail, DETAIL_BYTES)

@@ -8,8 +8,8 @@ from steadmesh.kernel import outbox
 from steadmesh.kernel.clock import Instant
 from steadmesh.kernel.database import Locks, Row, Transaction, exclusive, shared
 from steadmesh.kernel.jobs import Job, JobContext
+from steadmesh.kernel.retries import retry_delay
 from steadmesh.seats.turns import _store
-from steadmesh.seats.turns._rules import retry_delay
 
 log = logging.getLogger(__name__)
 

@@ -13,7 +13,8 @@ from typing import Any
 
 from steadmesh.service.mcp.protocol import HANDSHAKE_VERSIONS, MODERN_VERSION, VERSION_HEADER
 from steadmesh.service.mcp.shapes import is_plain
-from steadmesh.service.requests import DEPTH_LIMIT, is_deep
+from steadmesh.service.requests import is_deep
+from steadmesh.tools import DEPTH_LIMIT
 
 _HANDSHAKE = frozenset(version.encode() for version in HANDSHAKE_VERSIONS)
 _MODERN = MODERN_VERSION.encode()

@@ -17,8 +17,8 @@ from steadmesh.service.mcp.listing import Listing
 from steadmesh.service.mcp.messages import Message, TooDeep, read_message
 from steadmesh.service.mcp.protocol import INVALID_PARAMS
 from steadmesh.service.replies import Reply
-from steadmesh.service.requests import DEPTH_LIMIT, IN_A_THREAD
-from steadmesh.tools import Credentials
+from steadmesh.service.requests import IN_A_THREAD
+from steadmesh.tools import DEPTH_LIMIT, Credentials
 from steadmesh.tools.run import Runner
 
 if TYPE_CHECKING:
