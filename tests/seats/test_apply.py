@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from steadmesh.kernel.database import Transaction
+from steadmesh.kernel.jobs import JobContext
 from steadmesh.seats.identity import SEATS
 from steadmesh.seats.identity.states import SEATS_BY_STATE
 from steadmesh.tools import Credentials
@@ -187,3 +188,21 @@ def test_the_seats_are_counted_by_the_state_that_people_see(world: World) -> Non
         lambda tx: dict(SEATS_BY_STATE.read(tx, world.clock.now()))
     )
     assert counted == {("f", "Provisioning"): 1, ("f", "Retiring"): 1, ("f", "Stopped"): 3}
+
+
+def test_what_an_operator_does_to_seats_is_audited_and_what_a_runner_reports_is_not(
+    world: World,
+) -> None:
+    lead = world.actor("lead")
+    lead("POST /v1/state", state="Warm")
+    with pytest.raises(Refusal):
+        world.operate(
+            "POST /internal/v1/seats/{seat}/fence", seat=lead.seat_id, expected_generation=99
+        )
+    world.audit.flush(JobContext(world.database, world.clock, lambda: False))
+    rows = world.database.read_blocking(lambda tx: tx.all("SELECT tool, outcome FROM audit"))
+    assert {(row["tool"], row["outcome"]) for row in rows} == {
+        (SYNC, "ok"),
+        ("POST /internal/v1/seats/{seat}/tokens", "ok"),
+        ("POST /internal/v1/seats/{seat}/fence", "conflict"),
+    }

@@ -123,7 +123,8 @@ class World:
             signals=self.signals,
             count=lambda *labels: self.counted.append(labels),
         )
-        self.runner = Runner(self.catalogue, database, services, Audit())
+        self.audit = Audit()
+        self.runner = Runner(self.catalogue, database, services, self.audit)
         self.seats: dict[str, str] = {}
         self.organisation_id = ""
         self.apply(fixture_f())

@@ -139,7 +139,7 @@ class Runner:
             return _content(call, request.args)
 
         content = await self._database.read(work)
-        if request.tool.listed:
+        if request.tool.audited:
             self._gather(request.tool, request.caller, request.credentials, "ok")
         return content
 
@@ -163,7 +163,7 @@ class Runner:
                 return answer
             request.family.confirm(call)
             content = _content(call, request.args)
-            if request.tool.listed:
+            if request.tool.audited:
                 Audit.write(call, "ok")
             # A long poll that found nothing looks again under the same key.
             if kept and not (request.tool.waits and content == NOTHING):
@@ -194,6 +194,7 @@ class Runner:
         if tool.listed:
             denied = failure.kind in ("forbidden", "unauthenticated", "fenced")
             self._services.count("tool_calls_total", tool.name, "denied" if denied else "error")
+        if tool.audited:
             self._gather(tool, caller, credentials, failure.code)
         return Answer(to_json(failure.as_content()), failure, authenticated=caller is not None)
 

@@ -45,6 +45,8 @@ class Tool:
     method: str = ""
     path: str = ""
     """An endpoint's own route; a tool has none and is listed."""
+    audited: bool = True
+    """Calls leave a row in the audit."""
     prepare: Callable[[Any], Any] | None = None
     """Heavy pure work on the arguments, done before the transaction opens; see `Call.prepared`."""
     waits: Callable[[Any, Any], tuple[str, ...]] | None = None
@@ -129,9 +131,11 @@ def endpoint(
     waits: Callable[[Any, Any], tuple[str, ...]] | None = None,
     ready: Callable[[Transaction, Any, Any, Instant], bool] | None = None,
     status: int = 200,
+    audited: bool = False,
 ) -> Callable[[Callable[[Any, A], Result | None]], Tool]:
     """Declare what is called by its own route, `POST /v1/lease/acquire`, and listed nowhere.
 
+    `audited` is for what people and supervisors do to seats; a runner's many reports are not.
     Names in braces in the path, and query values, are arguments. No result answers 204. With
     `waits`, a call that answers nothing is made again until something is there or its `wait` is over.
     """
@@ -159,6 +163,7 @@ def endpoint(
             waits=waits,
             ready=ready,
             status=status,
+            audited=audited,
         )
 
     return declare

@@ -39,7 +39,7 @@ class TokenIssued(Result):
     expires_at: str
 
 
-@endpoint("POST /internal/v1/seats/{seat}/tokens", family="operator")
+@endpoint("POST /internal/v1/seats/{seat}/tokens", family="operator", audited=True)
 def issue(call: Call[Any], args: IssueToken) -> TokenIssued:
     """Issue a token. A second one for an instance rotates it: the first goes on for 10 minutes."""
     named_seat(call.tx, args.seat)
@@ -68,7 +68,7 @@ class EndTokens(Args):
     instance: str
 
 
-@endpoint("DELETE /internal/v1/seats/{seat}/tokens/{instance}", family="operator")
+@endpoint("DELETE /internal/v1/seats/{seat}/tokens/{instance}", family="operator", audited=True)
 def end(call: Call[Any], args: EndTokens) -> None:
     """End every token of an instance at once."""
     _store.end_tokens(call.tx, args.seat, args.instance)

@@ -109,6 +109,7 @@ def one_organisation(tx: Transaction, caller: Any, args: Sync) -> Locks:
 @endpoint(
     "POST /internal/v1/organizations:sync",
     family="operator",
+    audited=True,
     locks=one_organisation,
     prepare=compile_file,
 )

@@ -68,7 +68,12 @@ def its_inbox(tx: Transaction, caller: Any, args: Requeue) -> Locks:
     return [shared("organisation", scope), exclusive("inbox", scope, row["seat_id"])]
 
 
-@endpoint("POST /internal/v1/dead-letters/{letter}:requeue", family="operator", locks=its_inbox)
+@endpoint(
+    "POST /internal/v1/dead-letters/{letter}:requeue",
+    family="operator",
+    audited=True,
+    locks=its_inbox,
+)
 def requeue(call: Call[Any], args: Requeue) -> None:
     """Put a dead letter back into its inbox with five fresh attempts."""
     row = _store.dead_letter(call.tx, args.letter)

@@ -153,7 +153,9 @@ class Fence(Args):
     expected_generation: int
 
 
-@endpoint("POST /internal/v1/seats/{seat}/fence", family="operator", locks=named_lease)
+@endpoint(
+    "POST /internal/v1/seats/{seat}/fence", family="operator", audited=True, locks=named_lease
+)
 def fence(call: Call[Any], args: Fence) -> Lease:
     """End a generation whose start is confirmed gone, and put back what it was working on."""
     row = named_seat(call.tx, args.seat)
