@@ -161,7 +161,7 @@ def admit(caller: Caller, called: Tool, credentials: Credentials) -> None:
         raise Stale()
 
 
-def confirm(call: Call[Caller]) -> None:
+def judge(call: Call[Caller]) -> None:
     if call.tool.fenced and call.credentials.generation != 7:
         raise Stale()
 
@@ -179,7 +179,7 @@ def nothing(*_: Any) -> None:
     return None
 
 
-SEATS = Family("seats", authenticate_seat, admit, confirm, lambda caller, called: [])
+SEATS = Family("seats", authenticate_seat, admit, nothing, lambda caller, called: [], judge)
 RELAY = Family("relay", authenticate_agent, admit_agent, nothing, lambda caller, called: [])
 FAMILIES = (SEATS, RELAY)
 FEATURE = Feature("steadmesh.testing", tools=(write, echo, forget, perhaps, hidden, list_agents))

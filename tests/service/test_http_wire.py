@@ -7,7 +7,7 @@ import socket
 
 import pytest
 
-from steadmesh.service import requests, wire
+from steadmesh.service import wire
 from tests.service import notes
 from tests.support.service import RunningService, whole
 
@@ -75,7 +75,7 @@ def test_a_body_that_does_not_come_is_not_waited_for(
     monkeypatch: pytest.MonkeyPatch, said: bytes
 ) -> None:
     """Nor one whose first byte never comes."""
-    monkeypatch.setattr(requests, "BODY_SECONDS", 0.05)
+    monkeypatch.setattr(wire, "BODY_SECONDS", 0.05)
     head = (
         b"POST /v1/tools/books.add HTTP/1.1\r\nHost: localhost\r\n"
         b"Content-Type: application/json\r\nContent-Length: 50\r\n\r\n"

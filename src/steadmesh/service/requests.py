@@ -16,7 +16,6 @@ from steadmesh.tools import DEPTH_LIMIT
 
 BODY_LIMIT = 1024 * 1024
 OPERATOR_BODY_LIMIT = 32 * 1024 * 1024
-BODY_SECONDS = 60.0
 QUERY_LIMIT = 100
 IN_A_THREAD = 256 * 1024
 """Bytes of JSON from which on reading it would keep other requests waiting."""
@@ -90,14 +89,6 @@ class Request:
         announced = self.headers.get(b"content-length")
         if announced is not None and len(announced) < 20 and int(announced) > limit:
             raise _too_large(limit)
-        try:
-            async with asyncio.timeout(BODY_SECONDS):
-                return await self._gathered(limit)
-        except TimeoutError:
-            seconds = round(BODY_SECONDS)
-            raise Refusal(400, f"the body did not arrive within {seconds} seconds") from None
-
-    async def _gathered(self, limit: int) -> bytes:
         pieces: list[bytes] = []
         size = 0
         more = True

@@ -1,37 +1,53 @@
-"""HTTP on a connection: uvicorn's reader, with a limit on the size of a head and on the time it takes."""
+"""HTTP on a connection: uvicorn's reader, with limits on what a request may take, and one packet an answer."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, cast
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 HEAD_BYTES = 65_536
 HEAD_SECONDS = 65.0
+BODY_SECONDS = 60.0
+GATHERED_BYTES = 65_536
+"""More than this is not held back."""
+
+UNREADABLE = "this is not an HTTP request that can be read"
 
 
 class BoundedHttp(HttpToolsProtocol):
-    """Who connects and says nothing, or never ends its headers, is hung up on."""
+    """Who connects and says nothing, or never ends its headers, is hung up on; who never ends its body is
+    told so first.
+
+    One timer watches a connection, not one each request: it looks when the time would be up.
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._head_timer: asyncio.TimerHandle | None = None
+        self._until: float | None = None
+        """When what is being sent to us has to be whole; nothing while we are the ones to act."""
+        self._in_body = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._looks_at = 0.0
         self._head_bytes = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
-        super().connection_made(transport)
-        self._start_timer()
+        super().connection_made(cast(asyncio.Transport, OnePacket(transport, self.loop)))
+        self._expect(HEAD_SECONDS)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._stop_timer()
+        self._until = None
+        if self._timer is not None:
+            self._timer.cancel()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        waited = self._head_timer is not None
+        waited = self._until is not None and not self._in_body
         super().data_received(data)
         # The reader keeps an unfinished line to itself, so what counts is what was fed to it.
-        if waited and self._head_timer is not None:
+        if waited and self._until is not None and not self._in_body:
             self._head_bytes += len(data)
             if self._head_bytes > HEAD_BYTES and not self.transport.is_closing():
                 self.send_400_response("too long")
@@ -39,24 +55,92 @@ class BoundedHttp(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         super().on_message_begin()
         self._head_bytes = 0
-        if self._head_timer is None:
-            self._start_timer()
+        if self._until is None:
+            self._expect(HEAD_SECONDS)
 
     def on_headers_complete(self) -> None:
-        self._stop_timer()
+        self._in_body = True
+        self._expect(BODY_SECONDS)
         super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        self._in_body = False
+        self._until = None
+        super().on_message_complete()
 
     def send_400_response(self, msg: str) -> None:
         """What cannot be read as HTTP gets the same form of answer as every other mistake."""
-        body = b'{"code":"invalid","message":"this is not an HTTP request that can be read"}'
+        self._refuse(UNREADABLE)
+
+    def _refuse(self, message: str) -> None:
+        body = b'{"code":"invalid","message":"%b"}' % message.encode()
         head = b"content-type: application/json\r\ncontent-length: %d\r\nconnection: close\r\n\r\n"
         self.transport.write(STATUS_LINE[400] + head % len(body) + body)
         self.transport.close()
 
-    def _start_timer(self) -> None:
-        self._head_timer = self.loop.call_later(HEAD_SECONDS, self.timeout_keep_alive_handler)
+    def _expect(self, seconds: float) -> None:
+        self._until = self.loop.time() + seconds
+        if self._timer is not None and self._looks_at > self._until:
+            self._timer.cancel()
+            self._timer = None
+        if self._timer is None:
+            self._look_after(seconds)
 
-    def _stop_timer(self) -> None:
-        if self._head_timer is not None:
-            self._head_timer.cancel()
-            self._head_timer = None
+    def _look_after(self, seconds: float) -> None:
+        self._looks_at = self.loop.time() + seconds
+        self._timer = self.loop.call_later(seconds, self._look)
+
+    def _look(self) -> None:
+        self._timer = None
+        if self._until is None:
+            return
+        left = self._until - self.loop.time()
+        if left > 0:
+            self._look_after(left)
+        elif self._in_body and not self.cycle.response_started:
+            self._refuse(f"the body did not arrive within {BODY_SECONDS:g} seconds")
+        else:
+            self.timeout_keep_alive_handler()
+
+
+class OnePacket:
+    """A transport that sends what is written in one turn of the event loop together.
+
+    The head of an answer and its body go out in one packet: each costs the system more than all that
+    we do to make them, and wakes the client up.
+    """
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport = transport
+        self._loop = loop
+        self._held: list[bytes] = []
+        self._size = 0
+
+    def write(self, data: bytes) -> None:
+        """Send this with what else is written before the loop turns."""
+        if not self._held:
+            self._loop.call_soon(self._flush)
+        self._held.append(data)
+        self._size += len(data)
+        if self._size > GATHERED_BYTES:
+            self._flush()
+
+    def writelines(self, pieces: Iterable[bytes]) -> None:
+        """Send all of these."""
+        self.write(b"".join(pieces))
+
+    def close(self) -> None:
+        """Hang up after what was written."""
+        self._flush()
+        self._transport.close()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def _flush(self) -> None:
+        if not self._held:
+            return
+        whole = self._held[0] if len(self._held) == 1 else b"".join(self._held)
+        self._held.clear()
+        self._size = 0
+        self._transport.write(whole)

@@ -50,9 +50,11 @@ class Family:
     admit: Callable[[Any, Tool, Credentials], None]
     """What the credentials alone decide, before the arguments are read."""
     confirm: Callable[[Call[Any]], None]
-    """Under the locks, before the handler: is what was read of the caller still so?"""
+    """Under the locks: is what was read of the caller before the transaction still so?"""
     locks: Callable[[Any, Tool], Locks]
     """What each writing call of the family holds, besides its own locks."""
+    judge: Callable[[Call[Any]], None] = lambda call: None
+    """Right before the handler: may this caller still do what the call says, as it stands now?"""
     cap: int = 16_384
     """Bytes of a result."""
 

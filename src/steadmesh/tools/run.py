@@ -1,8 +1,9 @@
 """The one way in: every call of every tool, over every transport, passes through `Runner.run`.
 
 Find the tool, authenticate, admit, may the caller see it, read the arguments; then, in one
-transaction and under the locks: confirm the caller, run the handler, fit and keep the answer, write
-the audit row, commit. The answer leaves only after the commit.
+transaction and under the locks: confirm and judge the caller, run the handler, fit and keep the answer,
+write the audit row, commit. The answer leaves only after the commit. Where a database has one writer,
+the whole of a writing call is one transaction, so that nothing is read twice.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 
 from pydantic_core import to_json
 
+from steadmesh.kernel.clock import Clock
 from steadmesh.kernel.database import Database, Locks, Transaction
 from steadmesh.kernel.errors import Failure, Forbidden, Internal, TooLarge
 from steadmesh.kernel.ids import new_id
@@ -89,24 +91,22 @@ class Runner:
         self, tool: Tool, arguments: Mapping[str, Any], credentials: Credentials
     ) -> Answer:
         """Call a tool. Every failure, expected or not, becomes an answer."""
-        caller: Caller | None = None
+        request = _Request(
+            tool, self.catalogue.families[tool.family], arguments, credentials, self._services.clock
+        )
         try:
-            family = self.catalogue.families[tool.family]
-            caller = await self.caller(tool.family, credentials)
-            family.admit(caller, tool, credentials)
-            if not tool.visible(caller):
-                raise Hidden(tool=tool.name)
-            args = tool.args.read(arguments)
-            prepared = await asyncio.to_thread(tool.prepare, args) if tool.prepare else None
-            request = _Request(tool, family, caller, args, arguments, credentials, prepared)
+            if tool.reads or tool.prepare or not self._database.has_one_writer:
+                await self._database.read(request.let_in, brief=True)
+                if tool.prepare:
+                    request.prepared = await asyncio.to_thread(tool.prepare, request.args)
             content = await (self._read(request) if tool.reads else self._write(request))
         except Failure as failure:
-            return self._refuse(tool, caller, credentials, failure)
+            return self._refuse(request, failure)
         except Exception:
             now = self._services.clock.now()
             internal = Internal(call_id=new_id(now))
             log.exception("call failed", extra={"fields": {"tool": tool.name} | internal.fields})
-            return self._refuse(tool, caller, credentials, internal)
+            return self._refuse(request, internal)
         if tool.listed:
             self._services.count("tool_calls_total", tool.name, "ok")
         return Answer(content)
@@ -117,17 +117,17 @@ class Runner:
         """What a long poll needs to know before it waits. Raises a `Failure` as `run` would answer it."""
         family = self.catalogue.families[tool.family]
 
+        request = _Request(tool, family, arguments, credentials, self._services.clock)
+
         def work(tx: Transaction) -> Glance:
-            now = self._services.clock.now()
-            caller = family.authenticate(tx, credentials, now)
-            family.admit(caller, tool, credentials)
-            args = tool.args.read(arguments)
-            request = _Request(tool, family, caller, args, arguments, credentials, None)
-            family.confirm(self._open(tx, request))
+            request.let_in(tx)
+            caller, args = request.caller, request.args
+            family.judge(self._open(tx, request))
             return Glance(
                 topics=tool.waits(caller, args) if tool.waits else (),
                 wait=float(getattr(args, "wait", 0.0)),
-                ready=tool.ready is None or tool.ready(tx, caller, args, now),
+                ready=tool.ready is None
+                or tool.ready(tx, caller, args, self._services.clock.now()),
             )
 
         return await self._database.read(work)
@@ -136,32 +136,32 @@ class Runner:
         def work(tx: Transaction) -> bytes:
             call = self._open(tx, request)
             request.family.confirm(call)
+            request.family.judge(call)
             return _content(call, request.args)
 
         content = await self._database.read(work)
         if request.tool.audited:
-            self._gather(request.tool, request.caller, request.credentials, "ok")
+            self._gather(request, "ok")
         return content
 
     async def _write(self, request: _Request) -> bytes:
-        key = request.credentials.idempotency_key
-        kept = key and KeptAnswer(
-            credential=request.caller.credential or request.caller.name,
-            tool=request.tool.name,
-            key=key,
-            arguments=request.arguments,
-        )
+        was_let_in = request.caller is not None
 
         def locks(tx: Transaction) -> Locks:
             held = request.family.locks(request.caller, request.tool)
             held += request.tool.lock_list(tx, request.caller, request.args)
-            return [*held, kept.lock] if kept else held
+            return [*held, kept.lock] if (kept := request.kept_answer()) else held
 
         def work(tx: Transaction) -> bytes:
+            if not was_let_in:
+                request.let_in(tx)
             call = self._open(tx, request)
+            kept = request.kept_answer()
             if kept and (answer := kept.find(tx, call.now)) is not None:
                 return answer
-            request.family.confirm(call)
+            if was_let_in:
+                request.family.confirm(call)
+            request.family.judge(call)
             content = _content(call, request.args)
             if request.tool.audited:
                 Audit.write(call, "ok")
@@ -185,9 +185,8 @@ class Runner:
             prepared=request.prepared,
         )
 
-    def _refuse(
-        self, tool: Tool, caller: Caller | None, credentials: Credentials, failure: Failure
-    ) -> Answer:
+    def _refuse(self, request: _Request, failure: Failure) -> Answer:
+        tool = request.tool
         if failure.kind == "unavailable" and (cause := failure.__cause__) is not None:
             fields = {"tool": tool.name, "error": type(cause).__name__, "reason": str(cause)}
             log.warning("call not served", extra={"fields": fields})
@@ -195,33 +194,57 @@ class Runner:
             denied = failure.kind in ("forbidden", "unauthenticated", "fenced")
             self._services.count("tool_calls_total", tool.name, "denied" if denied else "error")
         if tool.audited:
-            self._gather(tool, caller, credentials, failure.code)
-        return Answer(to_json(failure.as_content()), failure, authenticated=caller is not None)
+            self._gather(request, failure.code)
+        authenticated = request.caller is not None
+        return Answer(to_json(failure.as_content()), failure, authenticated=authenticated)
 
-    def _gather(
-        self, tool: Tool, caller: Caller | None, credentials: Credentials, outcome: str
-    ) -> None:
+    def _gather(self, request: _Request, outcome: str) -> None:
+        caller = request.caller
         self._audit.gather(
             self._services.clock.now(),
             scope=caller.scope if caller else "",
             caller=caller.name if caller else "",
-            tool=tool.name,
+            tool=request.tool.name,
             outcome=outcome,
-            execution=credentials.execution,
+            execution=request.credentials.execution,
         )
 
 
 @dataclass(slots=True)
 class _Request:
-    """A call that was let in and waits for its transaction."""
+    """A call on its way in: who makes it and with what is known once it was let in."""
 
     tool: Tool
     family: Family
-    caller: Caller
-    args: Args
     arguments: Mapping[str, Any]
     credentials: Credentials
-    prepared: Any
+    clock: Clock
+    caller: Any = None
+    args: Any = None
+    prepared: Any = None
+    _kept: KeptAnswer | None = None
+
+    def let_in(self, tx: Transaction) -> None:
+        """Everything that is asked of a call before its handler. Safe to do again."""
+        tool, credentials = self.tool, self.credentials
+        caller = self.family.authenticate(tx, credentials, self.clock.now())
+        self.caller = caller
+        self.family.admit(caller, tool, credentials)
+        if not tool.visible(caller):
+            raise Hidden(tool=tool.name)
+        self.args = tool.args.read(self.arguments)
+
+    def kept_answer(self) -> KeptAnswer | None:
+        """Where the answer is kept, if the caller wants it to be."""
+        key = self.credentials.idempotency_key
+        if key and self._kept is None:
+            self._kept = KeptAnswer(
+                credential=self.caller.credential or self.caller.name,
+                tool=self.tool.name,
+                key=key,
+                arguments=self.arguments,
+            )
+        return self._kept
 
 
 def _content(call: Call[Any], args: Args) -> bytes:

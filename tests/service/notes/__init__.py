@@ -88,7 +88,7 @@ def _admit(caller: Caller, called: Tool, credentials: Credentials) -> None:
         raise Stale()
 
 
-def _confirm(call: Call[Caller]) -> None:
+def _judge(call: Call[Caller]) -> None:
     if call.tool.fenced and call.credentials.generation != GENERATION:
         raise Stale()
 
@@ -114,7 +114,7 @@ def _no_locks(caller: Caller, called: Tool) -> Locks:
 
 
 FAMILIES = (
-    Family("seats", _seat, _admit, _confirm, _no_locks),
+    Family("seats", _seat, _admit, _nothing, _no_locks, _judge),
     OPERATORS,
     Family("people", _person, _nothing, _nothing, _no_locks),
     Family("relay", _agent, _nothing, _nothing, _no_locks),

@@ -77,6 +77,11 @@ class Database(Protocol):
     def engine(self) -> Engine: ...
 
     @property
+    def has_one_writer(self) -> bool:
+        """Whether writes run one after another anyway: then locks need no names, and nothing that a
+        write reads at its beginning can change before its end."""
+
+    @property
     def place(self) -> str:
         """Where the data is, in words fit for a message."""
 

@@ -126,6 +126,7 @@ class PostgreSQL:
     """One database, shared with other replicas."""
 
     engine: Engine = "postgresql"
+    has_one_writer = False
 
     def __init__(self, url: str, *, connections: int = CONNECTIONS) -> None:
         self._url = url

@@ -70,6 +70,7 @@ class SQLite:
     """One file."""
 
     engine: Engine = "sqlite"
+    has_one_writer = True
 
     def __init__(self, path: Path) -> None:
         self._path = path

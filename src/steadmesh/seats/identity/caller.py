@@ -79,7 +79,7 @@ def admit(caller: SeatCaller, tool: Tool, credentials: Credentials) -> None:
 
 
 def confirm(call: SeatCall) -> None:
-    """Under the locks: the token still stands, the generation is current, the policy is today's."""
+    """Under the locks: the token still stands, and the policy and the generation are today's."""
     before = call.caller
     row = _still_active(_store.standing(call.tx, before.credential), call.now)
     if (row["policy_revision"], row["config_revision"], row["retire_by"]) != (
@@ -90,6 +90,10 @@ def confirm(call: SeatCall) -> None:
         call.caller = _caller(call.tx, before.credential, call.now)
     elif (row["generation"], bool(row["released"])) != (before.generation, before.released):
         call.caller = replace(before, generation=row["generation"], released=bool(row["released"]))
+
+
+def judge(call: SeatCall) -> None:
+    """A fenced call needs the generation that is current now."""
     if call.tool.fenced:
         require_current(call.caller, call.credentials.generation)
 
@@ -173,4 +177,4 @@ class _Policies:
 
 _POLICIES = _Policies()
 
-SEATS = Family("seats", authenticate, admit, confirm, locks)
+SEATS = Family("seats", authenticate, admit, confirm, locks, judge)
