@@ -26,6 +26,7 @@ def main(place: str, port: int) -> None:
     database = open_database(place if "://" in place else Path(place))
 
     def make(tx: Transaction) -> None:
+        tx.run("DROP TABLE IF EXISTS rows")
         tx.run("CREATE TABLE rows (id TEXT PRIMARY KEY, body TEXT NOT NULL)")
 
     database.write_blocking(make)

@@ -11,15 +11,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pydantic_core import to_json
+
 from steadmesh.kernel.clock import Instant
 from steadmesh.kernel.database import Row, Transaction, exclusive
 from steadmesh.kernel.jobs import Job, JobContext
 
 TOPIC = "events"
 BATCH = 1_000
-
-# Made once: `json.dumps` with these options makes an encoder per call.
-_compact = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +38,7 @@ def record(tx: Transaction, kind: str, *, scope: str, at: Instant, **data: Any) 
         "INSERT INTO events (scope, kind, data, at) VALUES (:scope, :kind, :data, :at)",
         scope=scope,
         kind=kind,
-        data=_compact(data),
+        data=to_json(data).decode(),
         at=at,
     )
     tx.wake(TOPIC)

@@ -48,10 +48,12 @@ class SQLiteTransaction:
         return [dict(zip(names, row)) for row in cursor]  # noqa: B905 - both come from one statement
 
     def one(self, sql: LiteralString, **values: Any) -> Row | None:
-        rows = self.all(
-            sql, **values
-        )  # read to the end: a statement runs only as far as it is read
-        return rows[0] if rows else None
+        names = self._columns.get(sql)
+        if names is None:
+            return next(iter(self.all(sql, **values)), None)
+        # Read to the end: a statement runs only as far as it is read.
+        rows = self._execute(sql, values).fetchall()
+        return dict(zip(names, rows[0])) if rows else None  # noqa: B905 - of one statement
 
     def run(self, sql: LiteralString, **values: Any) -> int:
         self._execute(sql, values).fetchall()

@@ -210,12 +210,14 @@ def message_of(tx: Transaction, conversation_id: str, message_id: str) -> Row | 
 def load(tx: Transaction, seat_id: str) -> Row:
     """What counts to the cap, and what of it waits for a turn or is in one, in one look."""
     row = tx.one(
-        "SELECT count(*) AS waiting,"
-        " coalesce(sum(CASE WHEN state = 'passive' THEN 0 ELSE 1 END), 0) AS pending"
-        " FROM deliveries WHERE seat_id = :seat AND open = 1",
+        # Two counts of index entries: looking at each one's state takes four times as long.
+        "SELECT (SELECT count(*) FROM deliveries WHERE seat_id = :seat AND open = 1) AS waiting,"
+        " (SELECT count(*) FROM deliveries WHERE seat_id = :seat AND open = 1"
+        "  AND state = 'passive') AS passive",
         seat=seat_id,
     )
-    return row or {"waiting": 0, "pending": 0}
+    waiting, passive = (row["waiting"], row["passive"]) if row else (0, 0)
+    return {"waiting": waiting, "pending": waiting - passive}
 
 
 def passive_messages(tx: Transaction, seat_id: str, limit: int) -> list[Row]:
