@@ -50,16 +50,29 @@ class MeasuredService:
     def __init__(self, database: str | None = None) -> None:
         self.folder = tempfile.TemporaryDirectory(prefix="steadmesh-bench-")
         self.data = Path(self.folder.name) / "data"
-        command = [sys.executable, "-m", "steadmesh.operator.main", "serve", "--port", "0"]
-        command += ["--data", str(self.data)]
-        environment = os.environ | ({"STEADMESH_DATABASE": database} if database else {})
+        self._database = database
+        self.port = 0
+        self.start()
+        self.seats = self._apply()
+
+    def start(self) -> None:
+        """Start the process; after the first time on the same port and the same data."""
+        command = [sys.executable, "-m", "steadmesh.operator.main", "serve"]
+        command += ["--port", str(self.port), "--data", str(self.data)]
+        own = {"STEADMESH_DATABASE": self._database} if self._database else {}
         log = Path(self.folder.name) / "serve.log"
         with log.open("wb") as output:
-            self.process = subprocess.Popen(command, stderr=output, stdout=output, env=environment)
+            self.process = subprocess.Popen(
+                command, stderr=output, stdout=output, env=os.environ | own
+            )
         self.address = self._wait_for_address(log)
         self.port = int(self.address["url"].rsplit(":", 1)[1])
         self.service = Service([f"unix:{self.address['socket']}"])
-        self.seats = self._apply()
+
+    def kill(self) -> None:
+        """End it as a power cut would."""
+        self.process.kill()
+        self.process.wait(30)
 
     def close(self) -> None:
         self.process.terminate()
@@ -83,7 +96,9 @@ class MeasuredService:
         until = time.monotonic() + 30
         while time.monotonic() < until and self.process.poll() is None:
             if file.exists():
-                return dict(json.loads(file.read_text()))
+                address = dict(json.loads(file.read_text()))
+                if address["pid"] == self.process.pid:  # not what a killed one left behind
+                    return address
             time.sleep(0.02)
         raise SystemExit(f"the service did not start:\n{log.read_text()}")
 
