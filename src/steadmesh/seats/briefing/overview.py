@@ -6,11 +6,14 @@ import json
 from typing import Any
 
 from steadmesh.kernel.clock import rfc3339
-from steadmesh.seats.briefing.runtime import NoSuchOrganisation
 from steadmesh.seats.briefing.status import SeatStatus, seat_status
-from steadmesh.seats.identity import live_seats
+from steadmesh.seats.identity import (
+    Supervisor,
+    live_seats,
+    live_supervisor,
+    named_organisation,
+)
 from steadmesh.seats.messages import inbox_counts
-from steadmesh.seats.organisation import organisation
 from steadmesh.tools import Args, Call, Result, endpoint
 
 
@@ -42,6 +45,7 @@ class OrganisationOverview(Result):
     display_name: str
     timezone: str
     applied_at: str
+    supervisor: Supervisor | None = None
     seats: list[SeatOverview]
     bindings: list[BindingOverview]
 
@@ -49,9 +53,7 @@ class OrganisationOverview(Result):
 @endpoint("GET /internal/v1/organizations/{organization}/status", family="operator", reads=True)
 def overview(call: Call[Any], args: Overview) -> OrganisationOverview:
     """The seats of an organisation, as `steadmesh status` prints them."""
-    row = organisation(call.tx, args.organization)
-    if row is None or row["deleted_at"] is not None:
-        raise NoSuchOrganisation()
+    row = named_organisation(call.tx, args.organization)
     counts = inbox_counts(call.tx, args.organization)
     document = json.loads(row["document"])
     bindings = document.get("channel_bindings", {})
@@ -64,6 +66,7 @@ def overview(call: Call[Any], args: Overview) -> OrganisationOverview:
         display_name=row["display_name"],
         timezone=row["timezone"],
         applied_at=rfc3339(row["applied_at"]),
+        supervisor=live_supervisor(call.tx, args.organization, call.now),
         seats=[
             SeatOverview(
                 **seat_status(seat, counts, call.now).model_dump(),

@@ -8,16 +8,18 @@ from typing import Annotated, Any
 
 from steadmesh.kernel.clock import SECOND, Instant, optional_rfc3339
 from steadmesh.kernel.database import Row, Transaction
-from steadmesh.kernel.errors import NotFound
-from steadmesh.seats.identity import is_live, live_seats, seat_state
+from steadmesh.seats.identity import (
+    Supervisor,
+    is_live,
+    live_seats,
+    live_supervisor,
+    named_organisation,
+    seat_state,
+)
 from steadmesh.seats.messages import InboxCounts, inbox_counts
-from steadmesh.seats.organisation import memory_bytes, organisation, organisations
+from steadmesh.seats.organisation import memory_bytes, organisations
 from steadmesh.seats.turns import checkpoints_of
 from steadmesh.tools import Args, Call, Caller, Doc, NoArgs, Result, endpoint
-
-
-class NoSuchOrganisation(NotFound):
-    """There is no organisation with this id. `steadmesh status` lists those that are there."""
 
 
 class OrganisationName(Result):
@@ -87,6 +89,7 @@ class OrganisationRuntime(Result):
     key: str
     now: str
     cursor: str
+    supervisor: Supervisor | None = None
     seats: dict[str, SeatRuntime]
 
 
@@ -102,11 +105,10 @@ def runtime_topics(caller: Caller, args: Runtime) -> tuple[str, ...]:
 )
 def runtime(call: Call[Any], args: Runtime) -> OrganisationRuntime | None:
     """Every live seat's lease, state and inbox. With `after` and `wait`: once anything has changed."""
-    row = organisation(call.tx, args.organization)
-    if row is None or row["deleted_at"] is not None:
-        raise NoSuchOrganisation()
+    row = named_organisation(call.tx, args.organization)
     seats = seat_runtimes(call.tx, args.organization, call.now)
-    cursor = _fingerprint(seats)
+    supervisor = live_supervisor(call.tx, args.organization, call.now)
+    cursor = _fingerprint(seats, supervisor)
     if args.wait > 0 and args.after == cursor:
         return None
     return OrganisationRuntime(
@@ -114,6 +116,7 @@ def runtime(call: Call[Any], args: Runtime) -> OrganisationRuntime | None:
         key=row["key"],
         now=optional_rfc3339(call.now) or "",
         cursor=cursor,
+        supervisor=supervisor,
         seats=seats,
     )
 
@@ -178,8 +181,10 @@ _NO_NEWS = {
 when a seat's state changes, not of each letter."""
 
 
-def _fingerprint(seats: dict[str, SeatRuntime]) -> str:
+def _fingerprint(seats: dict[str, SeatRuntime], supervisor: Supervisor | None) -> str:
     digest = hashlib.sha256()
+    if supervisor is not None:
+        digest.update(f"{supervisor.pid} {supervisor.host}\n".encode())
     for key, seat in seats.items():
         waits = seat.pending_deliveries > 0
         digest.update(f"{key} {waits} {seat.model_dump_json(exclude=_NO_NEWS)}\n".encode())

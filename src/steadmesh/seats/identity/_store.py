@@ -74,7 +74,8 @@ def seat_id(tx: Transaction, organisation_id: str, key: str) -> str | None:
 def live_lease(tx: Transaction, organisation_id: str, key: str) -> Row | None:
     """What a sender needs to know of a live seat."""
     return tx.one(
-        "SELECT s.id, s.key, s.suspended, s.retire_by, s.retired_at, l.state FROM seats s"
+        "SELECT s.id, s.key, s.suspended, s.retire_by, s.retired_at, l.state, l.instance,"
+        " l.expires_at FROM seats s"
         " JOIN leases l ON l.seat_id = s.id"
         " WHERE s.organisation_id = :organisation AND s.key = :key AND s.retired_at IS NULL",
         organisation=organisation_id,
@@ -194,6 +195,38 @@ def set_state(tx: Transaction, seat_id: str, state: str, detail: str | None) -> 
 
 def note_activity(tx: Transaction, seat_id: str, now: Instant) -> None:
     tx.run("UPDATE leases SET last_activity = :now WHERE seat_id = :seat", seat=seat_id, now=now)
+
+
+# Supervisors
+
+
+def supervisor(tx: Transaction, organisation_id: str) -> Row | None:
+    return tx.one(
+        "SELECT instance, host, pid, machine, started, seen_at, expires_at FROM supervisors"
+        " WHERE organisation_id = :organisation",
+        organisation=organisation_id,
+    )
+
+
+def put_supervisor(tx: Transaction, **row: Any) -> None:
+    tx.run(
+        "INSERT INTO supervisors"
+        " (organisation_id, instance, host, pid, machine, started, seen_at, expires_at)"
+        " VALUES (:organisation_id, :instance, :host, :pid, :machine, :started, :seen_at,"
+        " :expires_at)"
+        " ON CONFLICT (organisation_id) DO UPDATE SET instance = excluded.instance,"
+        " host = excluded.host, pid = excluded.pid, machine = excluded.machine,"
+        " started = excluded.started, seen_at = excluded.seen_at, expires_at = excluded.expires_at",
+        **row,
+    )
+
+
+def drop_supervisor(tx: Transaction, organisation_id: str, instance: str) -> int:
+    return tx.run(
+        "DELETE FROM supervisors WHERE organisation_id = :organisation AND instance = :instance",
+        organisation=organisation_id,
+        instance=instance,
+    )
 
 
 # Tokens

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from steadmesh.kernel.database import Row
 from steadmesh.kernel.errors import Failure
-from steadmesh.seats.identity import SeatCall, live_lease
+from steadmesh.seats.identity import NOBODY, SeatCall, is_live, live_lease, live_supervisor
 from steadmesh.seats.messages import _store
 from steadmesh.seats.messages._rules import INBOX_CAP, shown
 from steadmesh.seats.messages.errors import InboxFull, NotLive, Retiring
@@ -27,6 +27,15 @@ def pending_with_room(call: SeatCall, recipient: Row) -> int:
     if load["waiting"] >= INBOX_CAP:
         raise refused(call, InboxFull(seat=recipient["key"], limit=INBOX_CAP))
     return int(load["pending"])
+
+
+def note_on(call: SeatCall, recipient: Row) -> str | None:
+    """Why nothing will happen to a message for now, if nobody runs the seat or would start it."""
+    if is_live(recipient, call.now):
+        return None
+    if live_supervisor(call.tx, call.caller.organisation_id, call.now) is not None:
+        return None
+    return NOBODY
 
 
 def inbox_of(call: SeatCall, recipient: Row) -> Inbox:

@@ -23,6 +23,7 @@ from steadmesh.seats.messages.people import Person, person_behind, talk_of, tell
 from steadmesh.seats.messages.queueing import queue_message
 from steadmesh.seats.messages.recipient import (
     inbox_of,
+    note_on,
     pending_with_room,
     reachable,
     refused,
@@ -56,6 +57,7 @@ class ReplySent(Result):
     delivery: str | None = None
     recipient_state: str | None = None
     recipient_pending: int | None = None
+    recipient_note: str | None = None
 
 
 def addressee(tx: Transaction, caller: SeatCaller, args: Reply) -> Locks:
@@ -139,4 +141,5 @@ def _answer_seat(call: SeatCall, args: Reply, parent: Row) -> ReplySent:
         correlation_id=correlation_id,
         recipient_state=seat_state(recipient),
         recipient_pending=pending + int(args.wake),
+        recipient_note=note_on(call, recipient),
     )

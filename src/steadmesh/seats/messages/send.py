@@ -15,6 +15,7 @@ from steadmesh.seats.messages.errors import NoRoute, NotContinuable
 from steadmesh.seats.messages.queueing import open_conversation, queue_message
 from steadmesh.seats.messages.recipient import (
     inbox_of,
+    note_on,
     pending_with_room,
     reachable,
     refused,
@@ -44,6 +45,7 @@ class MessageSent(Result):
     correlation_id: str
     recipient_state: str
     recipient_pending: int
+    recipient_note: str | None = None
 
 
 def recipient_inbox(tx: Transaction, caller: SeatCaller, args: SendMessage) -> Locks:
@@ -79,6 +81,7 @@ def send(call: SeatCall, args: SendMessage) -> MessageSent:
         correlation_id=correlation_id,
         recipient_state=seat_state(recipient),
         recipient_pending=pending + int(args.wake),
+        recipient_note=note_on(call, recipient),
     )
 
 

@@ -176,16 +176,16 @@ def fence(call: Call[Any], args: Fence) -> Lease:
 
 class SupervisorState(Args):
     seat: str
-    state: str
+    state: Annotated[str | None, Doc("Absent: only the detail changes.")] = None
     detail: str | None = None
 
 
 @endpoint("POST /internal/v1/seats/{seat}/state", family="operator", locks=named_lease)
 def set_state(call: Call[Any], args: SupervisorState) -> None:
-    """The supervisor's word on a seat that does not run: why it is blocked, or failed to start."""
+    """The supervisor's word on a seat: why it is blocked, failed to start, or is left alone."""
     row = named_seat(call.tx, args.seat)
-    if args.state not in SUPERVISOR_STATES:
+    if args.state is not None and args.state not in SUPERVISOR_STATES:
         raise UnknownState(state=args.state, known=", ".join(SUPERVISOR_STATES))
     detail = args.detail and truncated(args.detail, DETAIL_BYTES)
-    leases.set_state(call.tx, args.seat, args.state, detail)
+    leases.set_state(call.tx, args.seat, args.state or row["state"], detail)
     call.tx.wake(f"runtime:{row['organisation_id']}")
