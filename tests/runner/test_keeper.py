@@ -13,7 +13,7 @@ from steadmesh.client.http import Service
 from steadmesh.runner import starts
 from steadmesh.runner.control import Control
 from steadmesh.runner.keeper import Keeper, SupervisorSettings
-from steadmesh.runner.places import SeatPlaces, SupervisorLock, SupervisorRuns
+from steadmesh.runner.places import SeatPlaces
 from steadmesh.runner.starts import Record, Start
 from tests.runner.waiting import until
 
@@ -22,7 +22,14 @@ NOWHERE = "unix:/nowhere/steadmesh.sock"
 
 def left_behind(places: SeatPlaces, *command: str, instance: str = "start-1") -> Start:
     """A start that an earlier supervisor made."""
-    record = Record(instance, "s-1", "builder", config_revision="rev-1", began=time.time())
+    record = Record(
+        instance,
+        "s-1",
+        "builder",
+        config_revision="rev-1",
+        began=time.time(),
+        organization_id="o-1",
+    )
     places.make()
     return starts.launch(
         record,
@@ -104,7 +111,14 @@ def test_everything_of_a_start_is_private(tmp_path: Path) -> None:
             assert not path.stat().st_mode & 0o077, path
 
 
-def test_the_lock_of_a_supervisor_falls_with_it(tmp_path: Path) -> None:
-    with SupervisorLock(tmp_path), pytest.raises(SupervisorRuns, match=f"pid {os.getpid()}"):
-        SupervisorLock(tmp_path)
-    SupervisorLock(tmp_path).release()
+def test_starts_of_another_service_with_the_same_organisation_are_left_alone(
+    tmp_path: Path,
+) -> None:
+    places = SeatPlaces(tmp_path)
+    start = left_behind(places, "/bin/sleep", "60")
+    try:
+        assert starts.found_again(places.runs, "o-2") == []
+        assert len(starts.found_again(places.runs, "o-1")) == 1
+    finally:
+        start.kill_everything()
+        until(lambda: not start.runs(), "it has ended")

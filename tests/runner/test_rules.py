@@ -53,8 +53,31 @@ def test_a_warm_seat_is_started_without_mail() -> None:
     assert kind(Local(), idle_policy="warm") == "start"
 
 
-def test_a_live_lease_of_somebody_else_is_not_bypassed() -> None:
-    assert kind(Local(), pending_deliveries=1, lease_live=True, lease_holder="manual") == "wait"
+def test_a_live_lease_of_somebody_else_is_not_bypassed_and_that_is_said_once() -> None:
+    held = {"lease_live": True, "lease_holder": "manual"}
+    said = Action("explain", "lease held by instance manual")
+    assert kind(Local(), **held) == "wait"  # no mail: nobody asks why nothing happens
+    assert step(Local(), pending_deliveries=1, **held) == said
+    assert kind(Local(), pending_deliveries=1, state_detail=said.reason, **held) == "wait"
+    assert kind(Local(), pending_deliveries=1, state="Executing", **held) == "wait"
+
+
+def test_what_was_said_of_a_lease_is_taken_back_when_it_has_ended() -> None:
+    detail = "lease held by instance manual"
+    assert step(Local(), state_detail=detail) == Action("report", "", "Stopped")
+    assert kind(Local(), state_detail=detail, pending_deliveries=1) == "start"
+
+
+def test_a_retiring_seat_is_woken_by_mail_alone() -> None:
+    retiring = {"retiring": True, "state": "Retiring", "idle_policy": "warm"}
+    assert kind(Local(), **retiring) == "wait"
+    assert kind(Local(), pending_deliveries=1, **retiring) == "start"
+
+
+def test_a_retiring_seat_that_is_blocked_is_said_to_be_so_once() -> None:
+    retiring = {"retiring": True, "state": "Retiring"}
+    assert step(Local(), blocked="why", **retiring) == Action("report", "why", "Blocked")
+    assert kind(Local(), blocked="why", state_detail="why", **retiring) == "wait"
 
 
 def test_a_lease_of_somebody_else_that_has_expired_does_not_matter() -> None:

@@ -21,6 +21,9 @@ BLOCKED_RETRY = 30.0
 SHORT_LIFE = 5.0
 """Seconds. A start that dies sooner has failed, although it came up."""
 
+HELD = "lease held by instance"
+"""How the reason begins why a seat with mail is left alone."""
+
 CLEAN_EXITS = (0, 3)
 """Exit codes that are no failure of the start: stopped, and replaced by a newer one."""
 
@@ -42,7 +45,7 @@ class Local:
     back_off_seconds: float = 0.0
     """Until the next start may be tried; 0 for now."""
     problem: str | None = None
-    """Why this machine could not start it; outlives the back-off."""
+    """Why this machine could not start it, and when it is tried again; outlives the back-off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +63,7 @@ class Policy:
 class Action:
     """One step; after it the next view decides again."""
 
-    kind: Literal["wait", "start", "stop", "kill", "fence", "clear", "report"]
+    kind: Literal["wait", "start", "stop", "kill", "fence", "clear", "report", "explain"]
     reason: str = ""
     state: str = ""
 
@@ -137,23 +140,29 @@ def _reason_to_stop(seat: SeatView, local: Local, policy: Policy) -> str | None:
 
 
 def _not_running(seat: SeatView, local: Local, blocked: str | None) -> Action:
-    if seat.suspended or seat.lease_live:
-        # A live lease is of a start by hand or of another machine, and is never bypassed.
+    if seat.suspended:
         return WAIT
+    if seat.lease_live:
+        # It is of a start by hand or of another machine, and is never bypassed.
+        held = f"{HELD} {seat.lease_holder}"
+        is_news = seat.state_detail != held and seat.state != "Executing"
+        return Action("explain", held) if seat.pending_deliveries and is_news else WAIT
     waiting = local.back_off_seconds > 0
     reason = blocked or (local.problem if waiting else None)
     if reason is not None:
         return _reported(seat, "Blocked", reason)
     if waiting:
         return WAIT
-    if seat.pending_deliveries or seat.idle_policy == "warm":
+    if seat.pending_deliveries or (seat.idle_policy == "warm" and not seat.retiring):
         return Action("start")
-    if seat.state in ("Blocked", "Recovering"):
+    if seat.state in ("Blocked", "Recovering") or (seat.state_detail or "").startswith(HELD):
         return _reported(seat, "Stopped", None)
     return WAIT
 
 
 def _reported(seat: SeatView, state: str, reason: str | None) -> Action:
-    if (seat.state, seat.state_detail) == (state, reason):
+    # The state of a retiring seat is shown as that, whatever was reported.
+    is_said = seat.state == state or seat.retiring
+    if is_said and seat.state_detail == reason:
         return WAIT
     return Action("report", reason or "", state)

@@ -36,6 +36,8 @@ from steadmesh.runner.view import SeatView
 _log = logging.getLogger(__name__)
 
 _TOKEN_ROTATION = 3_600.0
+END_SECONDS = 10.0
+"""Until the processes of a seat that is no more are killed."""
 _RETRY = 2.0
 """Seconds until a step that the service did not take is tried again."""
 
@@ -107,13 +109,33 @@ class Keeper:
         start = self._start
         return start is not None and (start.runs() or start.has_leftovers())
 
+    @property
+    def is_active(self) -> bool:
+        """Whether there may be something to do although the service has no news of the seat."""
+        return self._start is not None or self._not_before > 0.0
+
     def adopt(self) -> None:
-        """Take over what an earlier supervisor left, running or not."""
-        for start in starts.found_again(self._places.runs):
+        """Take over what another supervisor left here, running or not."""
+        known = {start.record.instance for start in (self._start, *self._older) if start}
+        for start in starts.found_again(self._places.runs, self._settings.organization_id):
+            if start.record.instance in known:
+                continue
             self._older.append(start)
             if start.runs():
                 self._tell(f"{start.record.seat_key} found running")
         self._take_next()
+
+    def let_go(self, *, to_stop: bool) -> list[Start]:
+        """Decide about the seat no more; its starts, which another supervisor may have by now.
+
+        With `to_stop` they are told to end in order.
+        """
+        left = [start for start in (self._start, *self._older) if start is not None]
+        self._start, self._older = None, []
+        for start in left:
+            if to_stop and start.told_to_stop_at is None:
+                start.tell_to_stop()
+        return left
 
     def notice_end(self) -> None:
         """Look whether the runner has ended; what was known before then does not count any more."""
@@ -141,9 +163,14 @@ class Keeper:
             self._end_of_seat()
             return
         try:
+            if self._start is None and view.lease_live:
+                # A start that another supervisor made here in the moment in which we took over.
+                self.adopt()
             self._rotate_token(view)
             blocked = blocked_reason(view, self._policy, unavailable=unavailable(view.harness))
             action = decide(view, self._local(view_age), self._policy, blocked=blocked)
+            if self._not_before <= time.monotonic():
+                self._not_before = 0.0
             if action.kind == "wait" or (action.kind == "start" and not may_start):
                 return
             _log.info(action.kind, extra=fields(seat=view.key, reason=action.reason))
@@ -166,6 +193,9 @@ class Keeper:
                 self._control.fence(view.seat_id, view.lease_generation)
             case "clear" if start is not None:
                 self._clear(view, start)
+            case "explain":
+                self._control.explain(view.seat_id, action.reason)
+                self._tell(f"{view.key} is left alone: {action.reason}")
             case "report":
                 self._control.set_state(view.seat_id, action.state, action.reason or None)
                 if action.state == "Blocked":
@@ -200,6 +230,7 @@ class Keeper:
             seat_key=view.key,
             config_revision=view.config_revision,
             began=time.time(),
+            organization_id=self._settings.organization_id,
         )
         token = self._control.issue_token(view.seat_id, record.instance)
         try:
@@ -214,8 +245,8 @@ class Keeper:
                 memory_limit_bytes=view.memory_limit_bytes,
             )
         except OSError as problem:
-            self._problem = f"{problem.filename}: {problem.strerror}"
-            self._not_before = time.monotonic() + BLOCKED_RETRY
+            again = self._try_again_in(BLOCKED_RETRY)
+            self._problem = f"{problem.filename}: {problem.strerror}; {again}"
             shutil.rmtree(self._places.runs / record.instance, ignore_errors=True)
             self._control.end_tokens(view.seat_id, record.instance)
             return
@@ -265,21 +296,32 @@ class Keeper:
             code, was_ready=start.folder.is_ready(), life_seconds=start.uptime_seconds
         )
         word = start.last_word()
+        said_itself = view.state == "Stopped" and (view.state_detail or code is None)
+        reason = view.state_detail if said_itself else self._reason_of_failure(word)
         if failed:
             self._failures += 1
-            wait = back_off(self._failures)
-            self._not_before = time.monotonic() + wait
-            self._tell(f"{view.key} failed: {word}; tried again in {wait:g} s")
+            again = self._try_again_in(back_off(self._failures))
+            self._tell(f"{view.key} failed: {word}; {again}")
+            reason = f"{reason or word}; {again}"
         else:
             self._failures = 0
             self._tell(f"{view.key} stopped ({self._stop_reason or word})")
-        said_itself = view.state == "Stopped" and (view.state_detail or code is None)
-        if not (told or code in CLEAN_EXITS or said_itself or view.lease_live):
-            log = self._places.runner / "runner.log"
-            self._control.set_state(view.seat_id, "Stopped", f"the seat failed: {word}; log: {log}")
+        is_clean = told or code in CLEAN_EXITS or said_itself
+        if not view.lease_live and (failed or not is_clean):
+            self._control.set_state(view.seat_id, "Stopped", reason)
         self._forget(start)
 
+    def _reason_of_failure(self, word: str) -> str:
+        return f"the seat failed: {word}; log: {self._places.runner / 'runner.log'}"
+
+    def _try_again_in(self, seconds: float) -> str:
+        """No start before that; when that is, in words for people, who may be anywhere."""
+        self._not_before = time.monotonic() + seconds
+        when = time.localtime(time.time() + seconds)
+        return f"tried again at {time.strftime('%H:%M:%S %Z', when)}"
+
     def _end_of_seat(self) -> None:
+        """Retired or deleted: nothing that its runner does counts any more, so no turn is waited for."""
         start = self._start
         if start is None:
             return
@@ -287,7 +329,7 @@ class Keeper:
         if start.runs() and told is None:
             self._tell(f"{start.record.seat_key} is no more")
             start.tell_to_stop()
-        elif start.runs() and time.monotonic() - (told or 0.0) < self._policy.kill_after_seconds:
+        elif start.runs() and time.monotonic() - (told or 0.0) < END_SECONDS:
             return
         elif self.has_processes():
             start.kill_everything()

@@ -44,6 +44,10 @@ class Fenced(PlatformError):
     """A newer execution holds the seat; nothing this start does counts any more."""
 
 
+class SeatGone(Fenced):
+    """The seat is retired, or its organisation deleted: nobody acts as it any more."""
+
+
 class LeaseHeld(PlatformError):
     """Another instance holds the lease."""
 
@@ -209,6 +213,8 @@ def checked(answer: Answer) -> Answer:
     kind = PlatformError
     if answer.status == 409:
         kind = LeaseHeld if code == "conflict" else Fenced
+    elif answer.status == 403:
+        kind = SeatGone
     elif answer.status == 404:
         kind = NotFound
     elif answer.status in (429, 500, 502, 503, 504):

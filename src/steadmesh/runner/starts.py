@@ -50,6 +50,7 @@ class Record:
     config_revision: str
     began: float
     """Seconds since 1970."""
+    organization_id: str = ""
 
 
 class Start:
@@ -157,14 +158,16 @@ def launch(
     return Start(record, folder, process, child=child)
 
 
-def found_again(runs: Path) -> list[Start]:
-    """The starts that an earlier supervisor left behind, running or not."""
+def found_again(runs: Path, organization_id: str | None = None) -> list[Start]:
+    """The starts that another supervisor of the organisation (or any) made here, running or not."""
     starts = []
     for path in sorted(runs.glob(f"*/{_RECORD}")):
         try:
             record = Record(**json.loads(path.read_text(encoding="utf-8")))
         except (OSError, ValueError, TypeError):
             continue
+        if organization_id not in (None, record.organization_id):
+            continue  # of another service that has an organisation of the same name
         folder = RunFolder(path.parent)
         starts.append(Start(record, folder, read_process(folder.path), child=None))
     return starts

@@ -29,6 +29,7 @@ class SeatView:
     state: str = "Stopped"
     state_detail: str | None = None
     suspended: bool = False
+    retiring: bool = False
     quiet_seconds: float | None = None
     """Since the seat's last activity, when the view was made; None if there never was any."""
 
@@ -81,6 +82,7 @@ def _seat(key: str, row: Mapping[str, Any], now: float) -> SeatView:
         state=str(row["state"]),
         state_detail=row.get("state_detail"),
         suspended=bool(row.get("suspended")),
+        retiring=row.get("retire_by") is not None,
         quiet_seconds=None if activity is None else max(0.0, now - _seconds(activity)),
     )
 

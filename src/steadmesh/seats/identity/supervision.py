@@ -77,7 +77,7 @@ class Claim(Args):
 
 class Claimed(Result):
     expires_at: str
-    ttl_seconds: int = TTL // SECOND
+    ttl_seconds: int
     continued: Annotated[bool, Doc("Nobody else had it since this instance last did.")]
 
 
@@ -112,7 +112,9 @@ def claim(call: Call[Any], args: Claim) -> Claimed:
     )
     if not continued:
         call.tx.wake(f"runtime:{args.organization}")
-    return Claimed(expires_at=rfc3339(call.now + TTL), continued=continued)
+    return Claimed(
+        expires_at=rfc3339(call.now + TTL), ttl_seconds=TTL // SECOND, continued=continued
+    )
 
 
 class EndClaim(Args):
