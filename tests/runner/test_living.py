@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import resource
 import signal
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -17,6 +15,7 @@ import pytest
 
 from steadmesh.runner import keeper
 from steadmesh.runner.supervisor import supervise
+from tests.runner.supervisor_process import SupervisorProcess
 from tests.runner.town import Town, alive, eventually_gone, live
 from tests.runner.waiting import until
 
@@ -25,21 +24,6 @@ from tests.runner.waiting import until
 def town(tmp_path: Path) -> Iterator[Town]:
     with live(tmp_path) as running:
         yield running
-
-
-class SupervisorProcess:
-    """A supervisor that can be killed as by an accident."""
-
-    def __init__(self, town: Town) -> None:
-        module = "tests.runner.supervisor_process"
-        words = [str(town.service.socket), town.organisation_id(), str(town.data)]
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", module, *words], stdout=subprocess.DEVNULL
-        )
-
-    def kill(self) -> None:
-        self._process.kill()
-        self._process.wait(10)
 
 
 def hanging_tools(town: Town) -> Path:
