@@ -54,7 +54,7 @@ def test_a_warm_seat_is_started_without_mail() -> None:
 
 
 def test_a_live_lease_of_somebody_else_is_not_bypassed_and_that_is_said_once() -> None:
-    held = {"lease_live": True, "lease_holder": "manual"}
+    held: dict[str, Any] = {"lease_live": True, "lease_holder": "manual"}
     said = Action("explain", "lease held by instance manual")
     assert kind(Local(), **held) == "wait"  # no mail: nobody asks why nothing happens
     assert step(Local(), pending_deliveries=1, **held) == said
@@ -69,13 +69,13 @@ def test_what_was_said_of_a_lease_is_taken_back_when_it_has_ended() -> None:
 
 
 def test_a_retiring_seat_is_woken_by_mail_alone() -> None:
-    retiring = {"retiring": True, "state": "Retiring", "idle_policy": "warm"}
+    retiring: dict[str, Any] = {"retiring": True, "state": "Retiring", "idle_policy": "warm"}
     assert kind(Local(), **retiring) == "wait"
     assert kind(Local(), pending_deliveries=1, **retiring) == "start"
 
 
 def test_a_retiring_seat_that_is_blocked_is_said_to_be_so_once() -> None:
-    retiring = {"retiring": True, "state": "Retiring"}
+    retiring: dict[str, Any] = {"retiring": True, "state": "Retiring"}
     assert step(Local(), blocked="why", **retiring) == Action("report", "why", "Blocked")
     assert kind(Local(), blocked="why", state_detail="why", **retiring) == "wait"
 
