@@ -1,4 +1,4 @@
-"""Long polls: a call that finds nothing is made again when something happens, or every 500 ms.
+"""Long polls: a call that finds nothing is made again when something happens, or after a while.
 
 Between two rounds nothing is held: no transaction, no connection to the database. Every round judges
 the caller anew, and only looks until there is something to take.
@@ -17,7 +17,6 @@ from steadmesh.tools import Credentials, Tool
 from steadmesh.tools.run import NOTHING, Answer, Runner
 
 LONGEST_WAIT = 30.0
-ROUND_SECONDS = 0.5
 SETTLING_SECONDS = 0.02
 
 
@@ -51,7 +50,7 @@ async def long_poll(
                 left = deadline - clock()
                 if left <= 0 or waiting.over:
                     return Answer(NOTHING)
-                await waiting.hint(min(left, ROUND_SECONDS))
+                await waiting.hint(min(left, tool.looks_every))
                 if tool.reads:
                     # It shows how things are, so it may wait until they have settled a little: a
                     # look for each of a thousand messages a second would be most of the work.

@@ -13,6 +13,8 @@ from steadmesh.tools.arguments import Args, input_schema
 from steadmesh.tools.call import Call, Caller
 from steadmesh.tools.result import Result, output_schema
 
+LOOKS_EVERY = 0.5
+
 A = TypeVar("A", bound=Args)
 Handler = Callable[[Any, Any], Result | None]
 LocksOf = Callable[[Transaction, Any, Any], Locks]
@@ -53,6 +55,8 @@ class Tool:
     """The topics of caller and arguments whose hints end a long poll early (argument `wait`, in seconds)."""
     ready: Callable[[Transaction, Any, Any, Instant], bool] | None = None
     """A glance that keeps an idle long poll from writing."""
+    looks_every: float = LOOKS_EVERY
+    """Seconds after which a long poll looks again although no hint came."""
     status: int = 200
     """The HTTP status of an endpoint's result."""
     streams: bool = False
@@ -130,6 +134,7 @@ def endpoint(
     prepare: Callable[[Any], Any] | None = None,
     waits: Callable[[Any, Any], tuple[str, ...]] | None = None,
     ready: Callable[[Transaction, Any, Any, Instant], bool] | None = None,
+    looks_every: float = LOOKS_EVERY,
     status: int = 200,
     audited: bool = False,
 ) -> Callable[[Callable[[Any, A], Result | None]], Tool]:
@@ -162,6 +167,7 @@ def endpoint(
             prepare=prepare,
             waits=waits,
             ready=ready,
+            looks_every=looks_every,
             status=status,
             audited=audited,
         )

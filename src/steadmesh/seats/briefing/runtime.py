@@ -93,6 +93,11 @@ class OrganisationRuntime(Result):
     seats: dict[str, SeatRuntime]
 
 
+LOOKS_EVERY = 5.0
+"""Seconds. All that happens to seats comes with a hint, but for leases that run out; and a look at some
+hundred seats is work."""
+
+
 def runtime_topics(caller: Caller, args: Runtime) -> tuple[str, ...]:
     return (f"runtime:{args.organization}",)
 
@@ -102,6 +107,7 @@ def runtime_topics(caller: Caller, args: Runtime) -> tuple[str, ...]:
     family="operator",
     reads=True,
     waits=runtime_topics,
+    looks_every=LOOKS_EVERY,
 )
 def runtime(call: Call[Any], args: Runtime) -> OrganisationRuntime | None:
     """Every live seat's lease, state and inbox. With `after` and `wait`: once anything has changed."""
