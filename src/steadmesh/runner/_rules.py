@@ -24,7 +24,8 @@ SHORT_LIFE = 5.0
 HELD = "lease held by instance"
 """How the reason begins why a seat with mail is left alone."""
 
-CLEAN_EXITS = (0, 3)
+FENCED = 3
+CLEAN_EXITS = (0, FENCED)
 """Exit codes that are no failure of the start: stopped, and replaced by a newer one."""
 
 

@@ -90,9 +90,10 @@ class Control:
         answer = self._request("POST", _seat(seat_id, "tokens"), {"instance": instance})
         return str(answer.json()["token"])
 
-    def end_tokens(self, seat_id: str, instance: str) -> None:
-        """No token of that instance opens anything any more."""
-        self._request("DELETE", _seat(seat_id, f"tokens/{instance}"))
+    def end_tokens(self, seat_id: str, instance: str, *, lapse: bool = False) -> None:
+        """No token of that instance opens anything any more, or will in ten minutes."""
+        query = "?lapse=true" if lapse else ""
+        self._request("DELETE", _seat(seat_id, f"tokens/{instance}{query}"))
 
     def fence(self, seat_id: str, expected_generation: int) -> None:
         """End a generation whose start is confirmed gone."""

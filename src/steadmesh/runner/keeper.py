@@ -17,6 +17,7 @@ from steadmesh.runner import starts
 from steadmesh.runner._rules import (
     BLOCKED_RETRY,
     CLEAN_EXITS,
+    FENCED,
     Action,
     Local,
     Policy,
@@ -91,6 +92,7 @@ class Keeper:
         self._start: Start | None = None
         self._older: list[Start] = []
         self._noticed_end = False
+        self._was_fenced = False
         self._failures = 0
         self._not_before = 0.0
         self._problem: str | None = None
@@ -191,6 +193,7 @@ class Keeper:
                 self.kill()
             case "fence":
                 self._control.fence(view.seat_id, view.lease_generation)
+                self._was_fenced = True
             case "clear" if start is not None:
                 self._clear(view, start)
             case "explain":
@@ -289,8 +292,12 @@ class Keeper:
 
     def _clear(self, view: SeatView, start: Start) -> None:
         """Nothing of the start exists any more, and the service knows: forget it."""
-        self._control.end_tokens(view.seat_id, start.record.instance)
         code = start.exit_code
+        # Should anything of a fenced start have got away, it hears that it is fenced (exit 4), which
+        # tells it to stop, rather than that it is unknown, which sounds as if it could try again.
+        self._control.end_tokens(
+            view.seat_id, start.record.instance, lapse=self._was_fenced or code == FENCED
+        )
         told = start.told_to_stop_at is not None
         failed = not told and has_failed(
             code, was_ready=start.folder.is_ready(), life_seconds=start.uptime_seconds
@@ -339,7 +346,7 @@ class Keeper:
     def _forget(self, start: Start) -> None:
         start.clear_away()
         self._start = None
-        self._noticed_end = False
+        self._noticed_end = self._was_fenced = False
         self._take_next()
 
     def _take_next(self) -> None:

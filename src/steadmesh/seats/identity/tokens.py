@@ -66,12 +66,18 @@ def issue_token(
 class EndTokens(Args):
     seat: str
     instance: str
+    lapse: Annotated[
+        bool, Doc("Let them go on for 10 minutes: what was fenced then hears just that.")
+    ] = False
 
 
 @endpoint("DELETE /internal/v1/seats/{seat}/tokens/{instance}", family="operator", audited=True)
 def end(call: Call[Any], args: EndTokens) -> None:
-    """End every token of an instance at once."""
-    _store.end_tokens(call.tx, args.seat, args.instance)
+    """End every token of an instance, at once or in ten minutes."""
+    if args.lapse:
+        _store.shorten_tokens(call.tx, args.seat, args.instance, call.now + ROTATION_GRACE)
+    else:
+        _store.end_tokens(call.tx, args.seat, args.instance)
 
 
 def _life(text: str) -> int:
