@@ -142,12 +142,13 @@ def test_supervise_runs_the_seats_of_a_service_elsewhere(lumen: Lumen, tmp_path:
     assert not (lumen.service.data / "seats").exists()
 
 
-def test_a_second_supervisor_is_told_who_is_there(up: Program, example: Path) -> None:
-    data = str(example / "data")
-    with started("supervise", "lumen", "--data", data, home=example) as second:
-        said = second.wait()
-    assert said.code == 1
-    assert "another supervisor (pid" in said.err
+def test_a_second_supervisor_says_who_is_there_and_stands_by(up: Program, example: Path) -> None:
+    words = ["supervise", "lumen", "--data", str(example / "data")]
+    with started(*words, home=example) as second:
+        line = second.until_says("another supervisor (")
+        assert f"pid {up.pid}) runs the seats of lumen; standing by" in line
+        assert second.end().code == 0
+    assert talk(example, "hello\n") == "representative> ack: hello\n"
     assert up.end().code == 0
 
 

@@ -33,6 +33,8 @@ class PlatformDouble:
         self.ttl = 30.0
         self.held_elsewhere = False
         self.unavailable = False
+        self.retired = False
+        self.bootstrap_is_away = False
         self.turned_away: list[str] = []
         self.refuse_acks = False
         self.queue: list[dict[str, Any]] = []
@@ -112,6 +114,8 @@ class PlatformDouble:
         token = headers.get("authorization", "").removeprefix("Bearer ")
         if token not in self.tokens:
             return 401, {"code": "unauthenticated", "message": "unknown token"}
+        if self.retired:
+            return 403, {"code": "forbidden", "message": "the seat is retired"}
         if self.unavailable:
             self.turned_away.append(target.path)
             return 503, {"code": "unavailable", "message": "the database is busy"}
@@ -120,6 +124,9 @@ class PlatformDouble:
                 return self._acquire(body)
             case "POST", ["lease", "renew"]:
                 return self._renew(body, headers)
+            case "GET", ["bootstrap"] if self.bootstrap_is_away:
+                self.turned_away.append(target.path)
+                return 503, {"code": "unavailable", "message": "the database is busy"}
             case "GET", ["bootstrap"]:
                 return 200, self.bootstrap
             case "GET", ["instructions"]:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import resource
+import shutil
 import signal
+import subprocess
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -14,9 +17,10 @@ from typing import Any
 import pytest
 
 from steadmesh.runner import keeper
+from steadmesh.runner.settings import find_tools
 from steadmesh.runner.supervisor import supervise
 from tests.runner.supervisor_process import SupervisorProcess
-from tests.runner.town import Town, alive, eventually_gone, live
+from tests.runner.town import ShiftedClock, Town, alive, eventually_gone, live
 from tests.runner.waiting import until
 
 
@@ -34,6 +38,19 @@ def hanging_tools(town: Town) -> Path:
         file.write(f"mv {town.folder}/child.new {town.folder}/child\nexec sleep 60\n")
     program.chmod(0o755)
     return program
+
+
+def late_call(town: Town, run: Path) -> int:
+    """The exit code of a tool call with the token and the generation of an earlier start."""
+    environment = {
+        "PATH": os.environ["PATH"],
+        "STEADMESH_PLATFORM_URL": f"unix:{town.service.socket}",
+        "STEADMESH_TOKEN_FILE": str(run / "token"),
+        "STEADMESH_GENERATION_FILE": str(run / "generation"),
+    }
+    words = [find_tools({}), "call", "handoff.update", "-"]
+    body = '{"objective": "late"}'
+    return subprocess.run(words, input=body, text=True, env=environment, check=False).returncode
 
 
 def bootstrap(town: Town, key: str) -> dict[str, Any]:
@@ -67,11 +84,14 @@ def test_s59_a_runner_killed_in_a_turn_is_replaced_and_the_message_tried_again(t
         town.state_until("rep_a", {"state": "Executing"})
         generation = town.seat("rep_a")["lease_generation"]
         (town.workspace("rep_a") / "again.md").write_text("second time")
+        (run,) = town.runs("rep_a")
+        kept = shutil.copytree(run, town.folder / "kept")
         os.kill(pid, signal.SIGKILL)
         assert "again.md: second time" in alice.hears("wrote kept.md (4 bytes)")
         after = town.seat("rep_a")
         assert after["seat_id"] == town.seats["rep_a"]
         assert after["lease_generation"] >= generation + 2  # fenced, then acquired
+        assert late_call(town, kept) == 4
         assert (town.workspace("rep_a") / "kept.md").read_text() == "here"
         assert [line for line in alice.lines if line.startswith("wrote")] == [alice.lines[-1]]
 
@@ -153,8 +173,11 @@ def test_s63_a_fenced_runner_stops_writing_and_acknowledges_nothing(town: Town) 
         alice.say('/sleep 1s\n/tool handoff.update {"objective": "x"}\n/file write w x\n/report')
         pid = town.runner_pid("rep_a")
         town.state_until("rep_a", {"state": "Executing"})
+        (run,) = town.runs("rep_a")
+        kept = shutil.copytree(run, town.folder / "kept")
         town.fence("rep_a")
         eventually_gone(pid)
+        assert late_call(town, kept) == 4
         assert not (town.workspace("rep_a") / "w").exists()
         assert '"event": "lease lost"' in town.runner_log("rep_a")
         assert alice.hears("slept 1s") == (
@@ -257,6 +280,82 @@ def test_a_seat_that_died_without_a_supervisor_is_fenced_and_started_by_the_next
         town.state_until("rep_a", {"state": "Executing", "lease_generation": 3})
 
 
+def test_s67_a_suspended_seat_keeps_its_mail_and_answers_once_it_is_resumed(town: Town) -> None:
+    """S-67: messages queue, nothing starts; resumed: answered. What runs ends in order."""
+    alice = town.person("alice")
+    with town.supervised():
+        alice.say("/sleep 1s\n/reply before")
+        pid = town.runner_pid("rep_a")
+        town.state_until("rep_a", {"state": "Executing"})
+        town.change("UPDATE seats SET suspended = 1 WHERE id = :seat", "rep_a")
+        alice.hears("before")
+        eventually_gone(pid)
+        alice.say("/reply after")
+        bob = town.person("bob")
+        bob.say("hello")
+        bob.hears("ack: hello")  # by now the supervisor has seen both
+        waiting = {"state": "Blocked", "pending_deliveries": 1, "lease_live": False}
+        town.state_until("rep_a", waiting)
+        assert town.runs("rep_a") == []
+        town.change("UPDATE seats SET suspended = 0 WHERE id = :seat", "rep_a")
+        alice.hears("after")
+
+
+def test_a_retired_seats_process_ends_in_the_middle_of_its_turn_and_its_workspace_stays(
+    town: Town,
+) -> None:
+    alice = town.person("alice")
+    with town.supervised():
+        alice.say("/file write kept.md x\n/sleep 60s")
+        pid = town.runner_pid("rep_a")
+        town.state_until("rep_a", {"state": "Executing"})
+        until((town.workspace("rep_a") / "kept.md").exists, "the file is written")
+        fence = (
+            "UPDATE leases SET generation = generation + 1, instance = NULL WHERE seat_id = :seat"
+        )
+        town.change(fence, "rep_a")
+        town.change("UPDATE seats SET retired_at = 1 WHERE id = :seat", "rep_a")
+        eventually_gone(pid)
+        until(lambda: town.runs("rep_a") == [], "its run folder is cleared away")
+        assert "rep_a is no more" in town.told
+        assert (town.workspace("rep_a") / "kept.md").read_text() == "x"
+
+
+def test_an_organisation_that_is_deleted_ends_its_seats_and_its_supervisor(town: Town) -> None:
+    alice = town.person("alice")
+    told: list[str] = []
+    codes: list[int] = []
+    settings = town.settings()
+    stop = threading.Event()
+    running = threading.Thread(
+        target=lambda: codes.append(supervise(settings, stop=stop, tell=told.append)), daemon=True
+    )
+    running.start()
+    alice.say("/sleep 60s")
+    pid = town.runner_pid("rep_a")
+    town.state_until("rep_a", {"state": "Executing"})
+    database = town.service.service.database
+    database.write_blocking(lambda tx: tx.run("UPDATE organisations SET deleted_at = 1"))
+    running.join(30)
+    assert codes == [1]
+    assert any("There is no organisation with this id" in line for line in told)
+    assert not alive(pid)
+    assert town.runs("rep_a") == []
+
+
+def test_who_holds_the_lease_of_a_seat_with_mail_is_said_and_taken_back(town: Town) -> None:
+    hand = town.by_hand("rep_a")
+    with town.supervised():
+        town.person("alice").say("hello")
+        held = "lease held by instance test"
+        town.state_until("rep_a", {"state_detail": held, "pending_deliveries": 1})
+        assert town.told == [f"rep_a is left alone: {held}"]
+        body = {"generation": hand.generation}
+        town.service.request("POST", "/v1/lease/release", body, headers=hand.headers)
+        town.state_until("rep_a", {"state": "Warm", "pending_deliveries": 0})
+        assert "state_detail" not in town.seat("rep_a")
+
+
 def test_a_seat_started_by_hand_is_left_alone(town: Town) -> None:
     alice = town.person("alice")
     hand = town.by_hand("rep_a")
@@ -283,9 +382,27 @@ def test_a_start_that_fails_says_why_and_backs_off(town: Town) -> None:
     with town.supervised(runner_environment={"STEADMESH_TOOLS_BIN": "/nowhere/tools"}):
         alice.say("hello")
         until(lambda: any("tried again at " in line for line in town.told), "a back-off")
-        detail = town.seat("rep_a")["state_detail"]
-        assert "start failed: the tool client /nowhere/tools is not a program" in detail
+
+        def detail() -> str:
+            return str(town.seat("rep_a").get("state_detail"))
+
+        until(lambda: "tried again at " in detail(), "when it is tried again")
+        assert "start failed: the tool client /nowhere/tools is not a program" in detail()
+        assert re.search(r"; tried again at \d\d:\d\d:\d\d \S+$", detail())
         assert town.seat("rep_a")["state"] == "Stopped"
+
+
+def test_a_machine_that_cannot_make_the_seats_folders_blocks_it_and_says_when_it_tries_again(
+    town: Town,
+) -> None:
+    seats = town.data / "seats/f"
+    seats.mkdir(parents=True)
+    (seats / town.seats["rep_a"]).write_text("in the way")
+    with town.supervised():
+        town.person("alice").say("hello")
+        town.state_until("rep_a", {"state": "Blocked", "pending_deliveries": 1})
+        detail = town.seat("rep_a")["state_detail"]
+        assert re.fullmatch(r"/.*: Not a directory; tried again at \d\d:\d\d:\d\d \S+", detail)
 
 
 def test_a_token_is_replaced_under_a_running_seat(
@@ -329,6 +446,22 @@ def test_s58_a_failing_message_is_retried_and_holds_nobody_else_up(town: Town) -
         attempts = "turn begins"
         until(lambda: town.runner_log("lead").count(attempts) >= 3, "a second attempt")
         assert town.seat("lead")["pending_deliveries"] == 1
+
+
+def test_s58_a_message_that_always_fails_becomes_a_dead_letter(tmp_path: Path) -> None:
+    """S-58: after 1, 8, 64, 300 s, in real turns; later messages go through."""
+    clock = ShiftedClock()
+    with live(tmp_path, clock=clock) as town, town.supervised():
+        alice = town.person("alice")
+        alice.say("/fail no luck")
+        for attempt, delay in enumerate((1, 8, 64, 300), start=1):
+            ended = f'"attempt": {attempt}, "outcome": "failed"'
+            until(lambda said=ended: said in town.runner_log("rep_a"), ended, limit=20)  # type: ignore[misc]
+            town.state_until("rep_a", {"state": "Warm", "dead_deliveries": 0})
+            clock.advance(delay)
+        town.state_until("rep_a", {"dead_deliveries": 1, "pending_deliveries": 0})
+        alice.say("hello")
+        alice.hears("ack: hello")
 
 
 def test_s98_a_mixed_script(town: Town) -> None:

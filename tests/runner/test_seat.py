@@ -97,6 +97,18 @@ def test_a_stop_while_waiting_for_the_lease_is_a_clean_stop(
     assert seat.stop() == 0
 
 
+def test_a_stop_while_waiting_for_the_bootstrap_gives_the_lease_back(
+    seat: RunningSeat, platform: PlatformDouble
+) -> None:
+    platform.bootstrap_is_away = True
+    seat.start()
+    platform.until(lambda: platform.turned_away, "the bootstrap was asked for")
+    seat.runner.ask_to_stop()
+    assert seat.exit_code(limit=5.0) == 0
+    assert platform.state_names() == ["Stopped"]
+    assert platform.released == 1
+
+
 def test_a_refused_token_is_exit_1(seat: RunningSeat, platform: PlatformDouble) -> None:
     platform.tokens = set()
     seat.start()
@@ -322,6 +334,20 @@ def test_s63_a_fenced_runner_kills_the_running_tool_and_acknowledges_nothing(
     assert seat.exit_code() == 3
     assert platform.acks == []
     assert platform.released == 0
+    assert not (seat.workspace / "after.md").exists()
+
+
+def test_a_runner_of_a_retired_seat_kills_its_harness_at_once(
+    seat: RunningSeat, platform: PlatformDouble
+) -> None:
+    """Its token opens nothing any more: nobody waits for the end of the turn, or of the lease."""
+    seat.tools.answer("slow", "", hang=True)
+    platform.send("/tool slow\n/file write after.md x")
+    seat.start(renew_interval=0.02)
+    until(seat.tools.hanging.exists, "the tool call is running")
+    with platform.changed:
+        platform.retired = True
+    assert seat.exit_code(limit=5.0) == 3
     assert not (seat.workspace / "after.md").exists()
 
 

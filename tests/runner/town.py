@@ -6,6 +6,7 @@ import json
 import shutil
 import tempfile
 import threading
+import time
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from steadmesh.client.http import Service
+from steadmesh.kernel.clock import SECOND, Clock, Instant
 from steadmesh.runner.processes import identify
 from steadmesh.runner.supervisor import SupervisorSettings, supervise
 from tests.runner.waiting import until
@@ -22,6 +24,19 @@ from tests.support.service import RunningService
 
 PEOPLE = {"alice": "token-of-alice-0123456789", "bob": "token-of-bob-0123456789"}
 UNENFORCED = ("network_policy", "non_root")
+
+
+class ShiftedClock:
+    """The time of the machine, which a test can put forward."""
+
+    def __init__(self) -> None:
+        self._ahead = 0
+
+    def now(self) -> Instant:
+        return time.time_ns() // 1_000 + self._ahead
+
+    def advance(self, seconds: float) -> None:
+        self._ahead += round(seconds * SECOND)
 
 
 class Town:
@@ -53,6 +68,12 @@ class Town:
         path = f"/internal/v1/seats/{self.seats[key]}/fence"
         body = {"expected_generation": self.seat(key)["lease_generation"]}
         assert self.service.request("POST", path, body, local=True).status == 200
+
+    def change(self, statement: str, key: str) -> None:
+        """Let the service know something else about a seat (`:seat`), as by an operator."""
+        service, seat = self.service.service, self.seats[key]
+        service.database.write_blocking(lambda tx: tx.run(statement, seat=seat))
+        service.signals.notify([f"runtime:{self.organisation_id()}"])
 
     def organisation_id(self) -> str:
         answer = self.service.request("GET", "/internal/v1/organizations", local=True)
@@ -176,7 +197,9 @@ class Person:
 
 
 @contextmanager
-def live(folder: Path, document: dict[str, Any] | None = None) -> Iterator[Town]:
+def live(
+    folder: Path, document: dict[str, Any] | None = None, *, clock: Clock | None = None
+) -> Iterator[Town]:
     """The service with organisation F, or a changed one, in force."""
     secret = folder / "people.json"
     secret.write_text(json.dumps(PEOPLE))
@@ -184,7 +207,7 @@ def live(folder: Path, document: dict[str, Any] | None = None) -> Iterator[Town]
     given["connections"]["chat"]["secret_ref"] = f"file:{secret}"
     data = Path(tempfile.mkdtemp(prefix="sm-"))  # short, so that the socket fits into it
     try:
-        town = Town(RunningService(data=data).__enter__(), folder, given)
+        town = Town(RunningService(data=data, clock=clock).__enter__(), folder, given)
         try:
             yield town
         finally:

@@ -264,6 +264,19 @@ def test_s65_the_envelope_says_when_the_turn_starts_in_the_seats_zone(world: Wor
     assert message["timezone"] == "UTC"
 
 
+def test_s65_a_seat_elsewhere_reads_its_own_time(world: World) -> None:
+    """S-65: in the seat's zone, Melbourne in winter."""
+    document = fixture_f()
+    document["timezone"] = "Australia/Melbourne"
+    world.apply(document)
+    lead, engineer = world.actor("lead"), world.actor("engineer")
+    send(lead, "engineer", "build it")
+    world.clock.advance(90)
+    message = engineer.next()["message"]
+    assert message["created_at"] == "2026-09-21T14:13:20Z"
+    assert message["current_time"] == "Tue 2026-09-22T00:14:50+10:00 (Australia/Melbourne)"
+
+
 def test_events_of_a_turn_are_kept_in_order_and_bounded(world: World) -> None:
     lead, engineer = world.actor("lead"), world.actor("engineer")
     send(lead, "engineer", "build it")

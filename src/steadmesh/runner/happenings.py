@@ -36,6 +36,10 @@ class LeaseLost(Exception):
     """This start may not act any more: write nothing, say nothing, end."""
 
 
+class StopAsked(Exception):
+    """The seat was told to stop while it waited for the platform."""
+
+
 class Happenings:
     """The queue of one start. Anything may be put from any thread."""
 

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from steadmesh.client.http import Unreachable
 from steadmesh.kernel.log import fields
-from steadmesh.runner.happenings import Happenings, LeaseLost
+from steadmesh.runner.happenings import Happenings, LeaseLost, StopAsked
 from steadmesh.runner.platform import Fenced, Platform, PlatformError, Unavailable
 
 _log = logging.getLogger(__name__)
@@ -65,10 +65,18 @@ class Link:
             return False
         return True
 
-    def persist(self, request: Callable[[], T], purpose: str, *, limit: float | None = None) -> T:
+    def persist(
+        self,
+        request: Callable[[], T],
+        purpose: str,
+        *,
+        limit: float | None = None,
+        ends_on_stop: bool = False,
+    ) -> T:
         """Try until there is an answer, for `limit` seconds or as long as the lease lives.
 
-        Raises PlatformError for an answer that another try would not change, OutOfTime, LeaseLost.
+        Raises PlatformError for an answer that another try would not change, OutOfTime, LeaseLost;
+        StopAsked, where wanted, once the seat is told to stop.
         """
         give_up = None if limit is None else time.monotonic() + limit
         while True:
@@ -82,6 +90,8 @@ class Link:
                 if give_up is not None and time.monotonic() >= give_up:
                     raise OutOfTime(f"could not {purpose} in {limit:g} s: {problem}") from None
             self._happenings.next(_RETRY)
+            if ends_on_stop and self._happenings.stops_asked:
+                raise StopAsked
 
     def _fenced(self, refusal: Fenced) -> LeaseLost:
         self._on_fenced(str(refusal))

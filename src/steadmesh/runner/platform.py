@@ -170,7 +170,8 @@ class Platform:
         return _checked(self._send("POST", path, body, timeout=timeout, retry_for=retry_for))
 
     def _ask(self, method: str, path: str) -> Answer:
-        return _checked(self._send(method, path, None))
+        # Whoever asks goes on asking for longer, and looks meanwhile whether it is to stop.
+        return _checked(self._send(method, path, None, retry_for=0))
 
     def _send(
         self,

@@ -19,7 +19,7 @@ from steadmesh.kernel.clock import Clock
 from steadmesh.kernel.log import fields
 from steadmesh.runner import bundles
 from steadmesh.runner.folder import RunFolder
-from steadmesh.runner.happenings import Happenings, LeaseLost, Mail
+from steadmesh.runner.happenings import Happenings, LeaseLost, Mail, StopAsked
 from steadmesh.runner.harness.contract import Bootstrap, Harness, HarnessError, SeatEnvironment
 from steadmesh.runner.inbox import Inbox
 from steadmesh.runner.lease import Renewal
@@ -82,7 +82,7 @@ class SeatRunner:
             limits=self._limits,
         )
         self.is_ready = threading.Event()
-        """Set once the lease is held and the harness is up."""
+        """Set while the lease is held and the bootstrap is loaded."""
 
     def ask_to_stop(self) -> None:
         """Finish the running turn within the quiesce limit and end; a second call interrupts it.
@@ -123,6 +123,8 @@ class SeatRunner:
             self._start()
             self._serve()
             self._wind_down()
+        except StopAsked:
+            self._last_words()
         except StartFailed as failure:
             _log.error("start failed", extra=fields(reason=str(failure)))
             self._last_words(detail=f"start failed: {failure}")
@@ -162,6 +164,7 @@ class SeatRunner:
         settings = self._settings
         bootstrap = self._load(self._platform.bootstrap, "load the bootstrap")
         instructions = self._load(self._platform.instructions, "load the instructions")
+        self.is_ready.set()
         if not is_program(settings.tools_bin):
             raise StartFailed(
                 f"the tool client {settings.tools_bin} is not a program; "
@@ -177,13 +180,14 @@ class SeatRunner:
             raise StartFailed(str(problem)) from None
         except OSError as problem:
             raise StartFailed(f"{problem.filename}: {problem.strerror}") from problem
-        self.is_ready.set()
         self._link.report("Warm", detail=start.note, adopted=True)
         _log.info("ready", extra=fields(mode=start.mode, note=start.note))
 
     def _load(self, request: Callable[[], T], purpose: str) -> T:
         try:
-            return self._link.persist(request, purpose, limit=self._limits.bootstrap_timeout)
+            return self._link.persist(
+                request, purpose, limit=self._limits.bootstrap_timeout, ends_on_stop=True
+            )
         except (OutOfTime, PlatformError) as problem:
             raise StartFailed(f"could not {purpose}: {problem}") from None
 
