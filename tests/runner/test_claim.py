@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
 from steadmesh.client.http import Unreachable
 from steadmesh.runner.claim import Claim, Claimant
-from steadmesh.runner.control import Held, Rival
+from steadmesh.runner.control import Control, Held, Rival
 from steadmesh.runner.processes import own_process
 
 
@@ -41,7 +42,7 @@ class Kept:
         self.service = Service()
         self.claimant = Claimant.here(folder)
         self.claim = Claim(
-            self.service,  # type: ignore[arg-type]
+            cast(Control, self.service),
             self.claimant,
             on_change=self.count,
             now=lambda: self.now,
@@ -50,11 +51,11 @@ class Kept:
     def count(self) -> None:
         self.changes += 1
 
-    def rival(self, **more: object) -> Rival:
+    def rival(self, **more: Any) -> Rival:
         """A supervisor of this machine with the same folder, whose process lives."""
         me = own_process()
         base = Rival("here", os.getppid(), "soon", "other", self.claimant.machine, me.started)
-        return replace(base, **more)  # type: ignore[arg-type]
+        return replace(base, **more)
 
 
 @pytest.fixture

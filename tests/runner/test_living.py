@@ -455,8 +455,7 @@ def test_s58_a_message_that_always_fails_becomes_a_dead_letter(tmp_path: Path) -
         alice = town.person("alice")
         alice.say("/fail no luck")
         for attempt, delay in enumerate((1, 8, 64, 300), start=1):
-            ended = f'"attempt": {attempt}, "outcome": "failed"'
-            until(lambda said=ended: said in town.runner_log("rep_a"), ended, limit=20)  # type: ignore[misc]
+            town.runner_says("rep_a", f'"attempt": {attempt}, "outcome": "failed"')
             town.state_until("rep_a", {"state": "Warm", "dead_deliveries": 0})
             clock.advance(delay)
         town.state_until("rep_a", {"dead_deliveries": 1, "pending_deliveries": 0})

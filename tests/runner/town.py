@@ -134,6 +134,10 @@ class Town:
         file = self.data / "seats/f" / self.seats[key] / "runner/runner.log"
         return file.read_text() if file.exists() else "(none)"
 
+    def runner_says(self, key: str, words: str) -> None:
+        """Wait until the log of a seat's runner holds the words."""
+        until(lambda: words in self.runner_log(key), f"{key} logs {words}", limit=20)
+
     def by_hand(self, key: str) -> Client:
         """The test itself as a seat, with its lease."""
         return Client.of(self.service, self.seats[key], self.folder / f"hand-{key}")
