@@ -18,6 +18,10 @@ from steadmesh.kernel.database import Database
 log = logging.getLogger(__name__)
 
 
+def _count_nothing(metric: str, *labels: str) -> None:
+    """For a run whose counters nobody reads."""
+
+
 @dataclass(frozen=True, slots=True)
 class JobContext:
     """What a job may use."""
@@ -25,6 +29,8 @@ class JobContext:
     database: Database
     clock: Clock
     stopping: Callable[[], bool]
+    count: Callable[..., None] = _count_nothing
+    """Add one to a metric. Inside a transaction: `tx.after_commit(lambda: context.count(…))`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +65,7 @@ class JobRunner:
         clock: Clock,
         *,
         observed: Callable[[str, int, float], None] = lambda name, done, seconds: None,
+        count: Callable[..., None] = _count_nothing,
     ) -> None:
         self._turns = [_Turn(job) for job in jobs]
         self._by_topic: dict[str, list[_Turn]] = {}
@@ -68,7 +75,7 @@ class JobRunner:
         self._observed = observed
         self._wake = threading.Event()
         self._stop = threading.Event()
-        self._context = JobContext(database, clock, self._stop.is_set)
+        self._context = JobContext(database, clock, self._stop.is_set, count)
         self._thread = threading.Thread(target=self._run, name="jobs", daemon=True)
 
     def start(self) -> None:

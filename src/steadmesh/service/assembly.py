@@ -145,7 +145,13 @@ def _put_together(
     mcp = McpService(runner, family_of=family_of)
     schema_watch = _SchemaWatch(catalogue.packages)
     own_jobs = [outbox.NUMBERING, FORGETTING, audit.job, schema_watch.job]
-    jobs = JobRunner([*own_jobs, *catalogue.jobs], database, clock, observed=metrics.job_observed)
+    jobs = JobRunner(
+        [*own_jobs, *catalogue.jobs],
+        database,
+        clock,
+        observed=metrics.job_observed,
+        count=metrics.count,
+    )
 
     def wake(topics: Iterable[str]) -> None:
         gathered = list(topics)

@@ -1,12 +1,12 @@
 """Connections to the outside: people who write and are answered over a channel."""
 
-from steadmesh.seats.connections import ingress, outbox, terminal
+from steadmesh.seats.connections import ingress, outbox, talk, terminal
 from steadmesh.seats.connections.people import PEOPLE
 from steadmesh.tools import Feature
 
 FEATURE = Feature(
     package="steadmesh.seats.connections",
-    endpoints=[terminal.post_message, terminal.follow],
+    endpoints=[terminal.post_message, terminal.follow, talk.talk],
     jobs=[outbox.SENDING, ingress.FORGETTING],
 )
 

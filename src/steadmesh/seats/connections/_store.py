@@ -53,7 +53,7 @@ def forget_events(tx: Transaction, before: Instant, limit: int) -> int:
 def due_replies(tx: Transaction, now: Instant, limit: int) -> list[Row]:
     return tx.all(
         "SELECT o.number, o.organisation_id, o.seat_id, o.connection, o.binding,"
-        " o.external_user_id, o.message_id, o.attempts, m.body, m.created_at"
+        " o.external_user_id, o.message_id, o.attempts, m.origin, m.body, m.created_at"
         " FROM channel_outbox o JOIN messages m ON m.number = o.number"
         " WHERE o.state = 'queued' AND o.due_at <= :now ORDER BY o.due_at, o.number LIMIT :limit",
         now=now,
@@ -102,16 +102,19 @@ def add_line(
     line_id: str,
     text: str,
     at: Instant,
+    origin: str | None,
 ) -> None:
     tx.run(
-        "INSERT INTO terminal_lines (organisation_id, connection, external_user_id, id, text, at)"
-        " VALUES (:organisation, :connection, :user, :id, :text, :at)",
+        "INSERT INTO terminal_lines"
+        " (organisation_id, connection, external_user_id, id, text, at, origin)"
+        " VALUES (:organisation, :connection, :user, :id, :text, :at, :origin)",
         organisation=organisation_id,
         connection=connection,
         user=external_user_id,
         id=line_id,
         text=text,
         at=at,
+        origin=origin,
     )
 
 
@@ -142,13 +145,42 @@ def lines(
     limit: int,
 ) -> list[Row]:
     return tx.all(
-        "SELECT number, id, text, at FROM terminal_lines WHERE organisation_id = :organisation"
+        "SELECT number, id, text, at, origin FROM terminal_lines WHERE organisation_id = :organisation"
         " AND connection = :connection AND external_user_id = :user AND number > :after"
         " ORDER BY number LIMIT :limit",
         organisation=organisation_id,
         connection=connection,
         user=external_user_id,
         after=after,
+        limit=limit,
+    )
+
+
+def past_lines(
+    tx: Transaction,
+    conversation_id: str,
+    *,
+    organisation_id: str,
+    connection: str,
+    external_user_id: str,
+    position: int,
+    limit: int,
+) -> list[Row]:
+    """What was said in a talk, newest first: by the person, and to her up to a position of her
+    streams. One statement, so that no line falls between those that were shown and those to come."""
+    return tx.all(
+        "SELECT m.id, m.origin, m.body AS text, m.created_at AS at"
+        " FROM messages m LEFT JOIN channel_outbox o ON o.number = m.number"
+        " WHERE m.conversation_id = :conversation AND coalesce(o.state, 'succeeded') = 'succeeded'"
+        " AND NOT EXISTS (SELECT 1 FROM terminal_lines l WHERE l.organisation_id = :organisation"
+        "  AND l.connection = :connection AND l.external_user_id = :user"
+        "  AND l.number > :position AND l.id = m.id)"
+        " ORDER BY m.number DESC LIMIT :limit",
+        conversation=conversation_id,
+        organisation=organisation_id,
+        connection=connection,
+        user=external_user_id,
+        position=position,
         limit=limit,
     )
 

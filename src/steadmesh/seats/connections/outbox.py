@@ -1,4 +1,4 @@
-"""Replies on their way to people: a background job takes them from the queue, an item a transaction."""
+"""Replies and notices on their way to people: a background job takes them from the queue, an item a transaction."""
 
 from __future__ import annotations
 
@@ -67,6 +67,7 @@ def send(context: JobContext, reply: Row, adapter: str | None) -> None:
             line_id=reply["message_id"],
             text=reply["body"],
             at=reply["created_at"],
+            origin="platform" if _is_notice(reply) else None,
         )
 
     context.database.write_blocking(settle, locks=locks)
@@ -75,12 +76,21 @@ def send(context: JobContext, reply: Row, adapter: str | None) -> None:
 def _obstacle(tx: Transaction, reply: Row, adapter: str | None) -> str | None:
     """Why the reply can never be sent."""
     scope = reply["organisation_id"]
+    if adapter is None:
+        return f"the organisation has no connection {reply['connection']} any more"
+    if adapter != "terminal":
+        return f"adapter {adapter} is not available in this version"
+    if _is_notice(reply):  # about a seat that may have lost the binding, which is what it says
+        return None
     bound = organisation.binding_of_user(tx, scope, reply["connection"], reply["external_user_id"])
     if bound is None or seat_id(tx, scope, bound["seat"]) != reply["seat_id"]:
         return "the seat no longer represents this person"
-    if adapter != "terminal":
-        return f"adapter {adapter} is not available in this version"
     return None
+
+
+def _is_notice(reply: Row) -> bool:
+    """Whether the platform wrote it, and not the representative."""
+    return bool(reply["origin"] == "system")
 
 
 def _put_off(context: JobContext, reply: Row) -> None:

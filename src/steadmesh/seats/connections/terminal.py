@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from steadmesh.kernel.clock import Instant, rfc3339
-from steadmesh.kernel.database import Locks, Transaction, exclusive
+from steadmesh.kernel.database import Locks, Row, Transaction, exclusive
 from steadmesh.seats.connections import _store
 from steadmesh.seats.connections.ingress import OutsideEvent, accept, ingress_locks
 from steadmesh.seats.connections.people import PersonCaller
@@ -42,7 +42,10 @@ class PostMessage(Args):
 
 
 class Posted(Result):
+    """`note` says why nothing will happen for now, if that is so."""
+
     id: str
+    note: str | None = None
 
 
 def _event(caller: PersonCaller, args: PostMessage) -> OutsideEvent:
@@ -68,8 +71,8 @@ def post_locks(tx: Transaction, caller: PersonCaller, args: PostMessage) -> Lock
 )
 def post_message(call: Call[PersonCaller], args: PostMessage) -> Posted:
     """Write to your representative. Sending the same id again is safe: it is delivered once."""
-    accept(call, _event(call.caller, args))
-    return Posted(id=args.id)
+    taken = accept(call, _event(call.caller, args))
+    return Posted(id=args.id, note=taken.note)
 
 
 def reader_lock(organisation_id: str, connection: str, user: str) -> Locks:
@@ -91,14 +94,18 @@ def show(
     line_id: str,
     text: str,
     at: Instant,
+    origin: Literal["platform"] | None = None,
 ) -> None:
-    """Store a line for a person. Hold `reader_lock`. Beyond 200 the oldest is dropped."""
+    """Store a line for a person: of her representative, or of the platform. Hold `reader_lock`.
+
+    Beyond 200 the oldest is dropped.
+    """
     reader = {
         "organisation_id": organisation_id,
         "connection": connection,
         "external_user_id": external_user_id,
     }
-    _store.add_line(tx, line_id=line_id, text=text, at=at, **reader)
+    _store.add_line(tx, line_id=line_id, text=text, at=at, origin=origin, **reader)
     _store.drop_old_lines(tx, kept=KEPT_LINES, **reader)
     tx.wake(reader_topic(organisation_id, connection, external_user_id))
 
@@ -143,11 +150,16 @@ def follow(call: Call[PersonCaller], args: FollowTerminal) -> Followed:
     entries = [
         Entry(
             position=row["number"],
-            data={"id": row["id"], "text": row["text"], "at": rfc3339(row["at"])},
+            data=_data(row),
         )
         for row in rows
     ]
     return Followed(entries=entries, after=entries[-1].position if entries else after)
+
+
+def _data(row: Row) -> dict[str, str]:
+    data = {"id": row["id"], "text": row["text"], "at": rfc3339(row["at"])}
+    return data | {"origin": row["origin"]} if row["origin"] else data
 
 
 def _reader(caller: PersonCaller) -> dict[str, str]:

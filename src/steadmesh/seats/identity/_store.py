@@ -74,9 +74,8 @@ def seat_id(tx: Transaction, organisation_id: str, key: str) -> str | None:
 def live_lease(tx: Transaction, organisation_id: str, key: str) -> Row | None:
     """What a sender needs to know of a live seat."""
     return tx.one(
-        "SELECT s.id, s.key, s.suspended, s.retire_by, s.retired_at, l.state, l.instance,"
-        " l.expires_at FROM seats s"
-        " JOIN leases l ON l.seat_id = s.id"
+        "SELECT s.id, s.key, s.display_name, s.suspended, s.retire_by, s.retired_at, l.state,"
+        " l.instance, l.expires_at FROM seats s JOIN leases l ON l.seat_id = s.id"
         " WHERE s.organisation_id = :organisation AND s.key = :key AND s.retired_at IS NULL",
         organisation=organisation_id,
         key=key,

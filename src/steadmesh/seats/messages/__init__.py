@@ -5,7 +5,25 @@ from steadmesh.seats.messages._store import MESSAGE
 from steadmesh.seats.messages.counts import OLDEST_PENDING, InboxCounts, inbox_counts
 from steadmesh.seats.messages.envelope import Envelope, envelope
 from steadmesh.seats.messages.inbox import own_inbox
-from steadmesh.seats.messages.people import OUTBOX_TOPIC, Person, human_conversation, talk_of
+from steadmesh.seats.messages.notices import (
+    retiring_representative,
+    silence,
+    talk_of_person,
+    talks_of_messages,
+    talks_waiting,
+    tell_authors,
+    tell_if_silent,
+    tell_turned_away,
+    tell_waiting,
+    why_silent,
+)
+from steadmesh.seats.messages.people import (
+    OUTBOX_TOPIC,
+    Person,
+    human_conversation,
+    talk_of,
+    talk_with,
+)
 from steadmesh.seats.messages.queueing import (
     Inbox,
     Origin,
@@ -43,5 +61,16 @@ __all__ = [
     "open_conversation",
     "own_inbox",
     "queue_message",
+    "retiring_representative",
+    "silence",
     "talk_of",
+    "talk_of_person",
+    "talk_with",
+    "talks_of_messages",
+    "talks_waiting",
+    "tell_authors",
+    "tell_if_silent",
+    "tell_turned_away",
+    "tell_waiting",
+    "why_silent",
 ]

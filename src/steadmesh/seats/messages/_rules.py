@@ -16,6 +16,9 @@ CORRELATION_BYTES = 200
 SHOWN_BYTES = 4_096
 """Of a body on a page of several messages."""
 
+OPENING_CHARACTERS = 60
+"""Of a message that a notice is about."""
+
 SHOWN_KEY_BYTES = 100
 """Of a key from the arguments that an error repeats."""
 
@@ -39,6 +42,14 @@ def may_answer(policy: Policy, sender: str) -> bool:
 def shown(key: str) -> str:
     """A key as an error repeats it."""
     return truncated(key, SHOWN_KEY_BYTES)
+
+
+def opening(body: str) -> str:
+    """The beginning of a message on one line and in quotes, by which its author knows it again."""
+    words = " ".join(body[: 4 * OPENING_CHARACTERS].split())
+    if len(words) <= OPENING_CHARACTERS and len(body) <= 4 * OPENING_CHARACTERS:
+        return f'"{words}"'
+    return f'"{words[:OPENING_CHARACTERS].rstrip()}…"'
 
 
 def fitted(body: str, fits: Callable[[str], bool]) -> str:

@@ -274,3 +274,91 @@ def add_to_outbox(tx: Transaction, **row: Any) -> None:
         " :conversation_id, :message_id, 'queued', :now, :now)",
         **row,
     )
+
+
+# Notices to people
+
+
+def untold_message(tx: Transaction, number: int, reason: str) -> Row | None:
+    """A message of a person who was not told this about it or a later one; by its number."""
+    return tx.one(
+        "SELECT m.conversation_id, m.number, m.id AS message_id, m.body, 1 AS messages"
+        " FROM messages m LEFT JOIN person_notices n"
+        " ON n.conversation_id = m.conversation_id AND n.reason = :reason"
+        " WHERE m.number = :number AND m.origin = 'human' AND m.number > coalesce(n.number, 0)",
+        number=number,
+        reason=reason,
+    )
+
+
+def untold_waiting(tx: Transaction, seat_id: str, reason: str) -> list[Row]:
+    """What waits for a seat or is in a turn, and its author was not told this: the newest of each
+    talk, and how many they are."""
+    return tx.all(
+        "SELECT w.conversation_id, w.number, w.messages, m.id AS message_id, m.body FROM ("
+        "  SELECT d.conversation_id, max(d.number) AS number, count(*) AS messages"
+        "  FROM deliveries d JOIN messages h ON h.number = d.number LEFT JOIN person_notices n"
+        "  ON n.conversation_id = d.conversation_id AND n.reason = :reason"
+        "  WHERE d.seat_id = :seat AND d.open = 1 AND h.origin = 'human'"
+        "  AND d.number > coalesce(n.number, 0) GROUP BY d.conversation_id"
+        ") AS w JOIN messages m ON m.number = w.number ORDER BY w.number",
+        seat=seat_id,
+        reason=reason,
+    )
+
+
+def note_told(tx: Transaction, conversation_id: str, reason: str, number: int) -> None:
+    tx.run(
+        "INSERT INTO person_notices (conversation_id, reason, number)"
+        " VALUES (:conversation, :reason, :number)"
+        " ON CONFLICT (conversation_id, reason) DO UPDATE SET number = excluded.number"
+        " WHERE person_notices.number < excluded.number",
+        conversation=conversation_id,
+        reason=reason,
+        number=number,
+    )
+
+
+def talk(tx: Transaction, conversation_id: str) -> Row | None:
+    """A conversation with a person, and who that is."""
+    return tx.one(
+        "SELECT id, organisation_id, binding, connection, external_user_id FROM conversations"
+        " WHERE id = :id AND kind = 'human'",
+        id=conversation_id,
+    )
+
+
+def newest_talk(
+    tx: Transaction, organisation_id: str, *, connection: str, external_user_id: str
+) -> Row | None:
+    """The last talk of a person with any seat, and with which: whoever wrote or was written to last."""
+    return tx.one(
+        "SELECT c.id, c.organisation_id, c.binding, c.connection, c.external_user_id,"
+        " (SELECT coalesce(m.recipient_seat_id, m.sender_seat_id) FROM messages m"
+        "  WHERE m.conversation_id = c.id AND m.origin IN ('human', 'seat')"
+        "  ORDER BY m.number DESC LIMIT 1) AS seat_id"
+        " FROM conversations c WHERE c.organisation_id = :organisation AND c.kind = 'human'"
+        " AND c.connection = :connection AND c.external_user_id = :user"
+        " ORDER BY c.last_message_at DESC, c.id DESC LIMIT 1",
+        organisation=organisation_id,
+        connection=connection,
+        user=external_user_id,
+    )
+
+
+def binding_of_message(tx: Transaction, number: int) -> str | None:
+    """The binding over which a person wrote a message; nothing for one of somebody else."""
+    row = tx.one(
+        "SELECT binding FROM messages WHERE number = :number AND origin = 'human'", number=number
+    )
+    return str(row["binding"]) if row else None
+
+
+def bindings_waiting(tx: Transaction, seat_id: str) -> list[str]:
+    """The bindings over which people wrote what waits for a seat or is in a turn."""
+    rows = tx.all(
+        "SELECT DISTINCT m.binding FROM deliveries d JOIN messages m ON m.number = d.number"
+        " WHERE d.seat_id = :seat AND d.open = 1 AND m.origin = 'human'",
+        seat=seat_id,
+    )
+    return [str(row["binding"]) for row in rows]

@@ -86,6 +86,36 @@ def human_conversation(
     return conversation_id
 
 
+def talk_with(
+    tx: Transaction,
+    organisation_id: str,
+    *,
+    seat_id: str | None,
+    connection: str,
+    external_user_id: str,
+    thread: str,
+) -> str | None:
+    """The conversation of a person with the seat that represents her, or, if nobody does, her last one.
+
+    Nothing before the first word.
+    """
+    who = {"connection": connection, "external_user_id": external_user_id}
+    if seat_id is None:
+        talk = _store.newest_talk(tx, organisation_id, **who)
+        return str(talk["id"]) if talk else None
+    bound = organisation.binding_of_user(tx, organisation_id, connection, external_user_id)
+    if bound is None:
+        return None
+    return _store.human_conversation(
+        tx,
+        organisation_id=organisation_id,
+        binding=bound["key"],
+        seat_id=seat_id,
+        thread=thread,
+        **who,
+    )
+
+
 def tell(call: SeatCall, person: Person, body: str, *, parent: Row | None) -> Told:
     """Store a message to a person together with its place in the queue of its channel."""
     tx, caller, now = call.tx, call.caller, call.now

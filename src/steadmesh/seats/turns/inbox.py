@@ -7,12 +7,12 @@ from typing import Annotated
 from pydantic import Field
 
 from steadmesh.kernel.clock import Instant
-from steadmesh.kernel.database import Row, Transaction
+from steadmesh.kernel.database import Locks, Row, Transaction
 from steadmesh.kernel.errors import NotFound
 from steadmesh.kernel.ids import new_id
 from steadmesh.kernel.text import truncated
 from steadmesh.seats.identity import SeatCall, SeatCaller, note_activity
-from steadmesh.seats.messages import Envelope, envelope, own_inbox
+from steadmesh.seats.messages import Envelope, envelope, own_inbox, talks_of_messages
 from steadmesh.seats.turns import _store
 from steadmesh.seats.turns._rules import DELIVERY_LEASE, ERROR_BYTES, PASSIVE_PER_TURN
 from steadmesh.seats.turns.requeue import fail_delivery
@@ -115,7 +115,15 @@ class Acknowledge(Args):
     error: str | None = None
 
 
-@endpoint("POST /v1/inbox/{delivery}/ack", family="seats", fenced=True, locks=own_inbox)
+def settled_inbox(tx: Transaction, caller: SeatCaller, args: Acknowledge) -> Locks:
+    """The inbox, and after a failure the talk with the person who may have to hear of it."""
+    held = own_inbox(tx, caller, args)
+    if args.outcome == "failed":
+        held += talks_of_messages(tx, caller.organisation_id, [args.delivery])
+    return held
+
+
+@endpoint("POST /v1/inbox/{delivery}/ack", family="seats", fenced=True, locks=settled_inbox)
 def acknowledge(call: SeatCall, args: Acknowledge) -> None:
     """Say how the turn ended. Repeating an accepted acknowledgement changes nothing."""
     caller = call.caller

@@ -17,6 +17,7 @@ from steadmesh.seats.identity import (
     require_current,
     seat,
 )
+from steadmesh.seats.messages import talks_waiting, tell_waiting
 from steadmesh.seats.turns import _store
 from steadmesh.seats.turns._rules import DELIVERY_LEASE
 from steadmesh.seats.turns.requeue import requeue_stale
@@ -44,6 +45,12 @@ def own_lease(tx: Transaction, caller: SeatCaller, args: Args) -> Locks:
     ]
 
 
+def taken_lease(tx: Transaction, caller: SeatCaller, args: Args) -> Locks:
+    """Besides, the talks of those whose message may be given up by it."""
+    talks = talks_waiting(tx, caller.organisation_id, caller.seat_id)
+    return [*own_lease(tx, caller, args), *talks]
+
+
 def named_lease(tx: Transaction, caller: Any, args: Any) -> Locks:
     row = seat(tx, args.seat)
     if row is None:
@@ -53,6 +60,7 @@ def named_lease(tx: Transaction, caller: Any, args: Any) -> Locks:
         shared("organisation", scope),
         exclusive("lease", row["id"]),
         exclusive("inbox", scope, row["id"]),
+        *talks_waiting(tx, scope, row["id"]),
     ]
 
 
@@ -60,7 +68,7 @@ class Acquire(Args):
     holder: Annotated[str | None, Doc("A word on who this is; for people only.")] = None
 
 
-@endpoint("POST /v1/lease/acquire", family="seats", locks=own_lease)
+@endpoint("POST /v1/lease/acquire", family="seats", locks=taken_lease)
 def acquire(call: SeatCall, args: Acquire) -> Lease:
     """Take the seat's lease for the instance that the token names; the generation rises by one."""
     caller = call.caller
@@ -188,4 +196,5 @@ def set_state(call: Call[Any], args: SupervisorState) -> None:
         raise UnknownState(state=args.state, known=", ".join(SUPERVISOR_STATES))
     detail = args.detail and truncated(args.detail, DETAIL_BYTES)
     leases.set_state(call.tx, args.seat, args.state or row["state"], detail)
+    tell_waiting(call.tx, args.seat, now=call.now)
     call.tx.wake(f"runtime:{row['organisation_id']}")

@@ -9,6 +9,7 @@ from steadmesh.kernel.clock import Instant
 from steadmesh.kernel.database import Locks, Row, Transaction, exclusive, shared
 from steadmesh.kernel.jobs import Job, JobContext
 from steadmesh.kernel.retries import retry_delay
+from steadmesh.seats.messages import talks_of_messages, tell_authors
 from steadmesh.seats.turns import _store
 
 log = logging.getLogger(__name__)
@@ -27,7 +28,8 @@ def fail_delivery(
 ) -> bool:
     """Try the delivery again later, or give it up after the last attempt; whether it is dead now.
 
-    `counts=False` gives the attempt back: it ended by a planned stop.
+    `counts=False` gives the attempt back: it ended by a planned stop. A person whose message is given
+    up hears of it: hold the lock of the talk (`talks_of_messages`).
     """
     number = delivery["number"]
     attempt = delivery["attempt"] if counts else delivery["attempt"] - 1
@@ -43,6 +45,7 @@ def fail_delivery(
             seat=delivery["seat_id"],
             delivery=number,
         )
+        tell_authors(tx, delivery["seat_id"], [number], reason="given_up", now=now)
     else:
         _store.requeue_delivery(tx, number, attempt=attempt, due=now + delay, error=error)
     tx.wake(f"inbox:{delivery['seat_id']}")
@@ -59,7 +62,10 @@ def requeue_stale(
     now: Instant,
     counts: bool = True,
 ) -> int:
-    """Put back what an ended generation was working on; how many of them are dead now."""
+    """Put back what an ended generation was working on; how many of them are dead now.
+
+    Hold `talks_waiting` of the seat besides its inbox.
+    """
     dead = 0
     for delivery in _store.stale_deliveries(tx, seat_id):
         _store.end_execution(
@@ -101,7 +107,11 @@ def _requeue_expired(context: JobContext, delivery: Row, now: Instant) -> None:
     scope = delivery["organisation_id"]
 
     def locks(tx: Transaction) -> Locks:
-        return [shared("organisation", scope), exclusive("inbox", scope, delivery["seat_id"])]
+        return [
+            shared("organisation", scope),
+            exclusive("inbox", scope, delivery["seat_id"]),
+            *talks_of_messages(tx, scope, [delivery["number"]]),
+        ]
 
     def requeue(tx: Transaction) -> None:
         if not _store.leased_and_expired(tx, delivery["number"], now):
@@ -110,7 +120,8 @@ def _requeue_expired(context: JobContext, delivery: Row, now: Instant) -> None:
         _store.end_execution(
             tx, delivery["execution_id"], state="interrupted", error=reason, now=now
         )
-        fail_delivery(tx, delivery, organisation_id=scope, error=reason, now=now)
+        if fail_delivery(tx, delivery, organisation_id=scope, error=reason, now=now):
+            tx.after_commit(lambda: context.count("deliveries_dead_lettered_total"))
 
     context.database.write_blocking(requeue, locks=locks)
 
