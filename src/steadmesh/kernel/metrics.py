@@ -58,6 +58,7 @@ class Metrics:
         self.ingress_events = self._counter(
             "ingress_events_total", "Messages that people sent in.", "outcome"
         )
+        self.seats_retired = self._counter("seats_retired_total", "Seats that have left.")
         self.deliveries_dead_lettered = self._counter(
             "deliveries_dead_lettered_total", "Deliveries given up after the last attempt."
         )

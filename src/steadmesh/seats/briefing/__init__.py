@@ -1,11 +1,11 @@
-"""What is put together from the others: self, status, handoff, bootstrap, and the view of people."""
+"""What is put together from the others: self, status, bootstrap, and the view of people."""
 
-from steadmesh.seats.briefing import about, bootstrap, handoff, overview, runtime, status
+from steadmesh.seats.briefing import about, bootstrap, overview, runtime, status
 from steadmesh.tools import Feature
 
 FEATURE = Feature(
     package="steadmesh.seats.briefing",
-    tools=[about.about, status.status, handoff.update],
+    tools=[about.about, status.status],
     endpoints=[
         bootstrap.bootstrap,
         bootstrap.own_self,

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from steadmesh.seats.briefing import _store
 from steadmesh.seats.briefing.about import InstructionSource, Self, describe, fit
 from steadmesh.seats.identity import SeatCall
 from steadmesh.seats.messages import inbox_counts
-from steadmesh.seats.turns import checkpoints
+from steadmesh.seats.turns import checkpoints, handoff_of
 from steadmesh.tools import NoArgs, Result, endpoint
 
 GUIDANCE = (
@@ -85,7 +84,7 @@ def _recovery(call: SeatCall) -> Recovery:
     inbox = counts.get(caller.seat_id)
     return Recovery(
         session=session or None,
-        handoff=_store.handoff(call.tx, caller.seat_id),
+        handoff=handoff_of(call.tx, caller.seat_id),
         pending_messages=inbox.pending if inbox else 0,
         unknown_operations=[],
         work=[],

@@ -15,6 +15,7 @@ from steadmesh.seats.identity import (
     live_supervisor,
     named_organisation,
     seat_state,
+    state_detail,
 )
 from steadmesh.seats.messages import InboxCounts, inbox_counts
 from steadmesh.seats.organisation import memory_bytes, organisations
@@ -82,6 +83,7 @@ class SeatRuntime(Result):
     latest_checkpoint: str | None = None
     suspended: bool
     retire_by: str | None = None
+    workspace_of: str | None = None
 
 
 class OrganisationRuntime(Result):
@@ -167,12 +169,13 @@ def _seat_runtime(row: Row, inbox: InboxCounts, saved: dict[str, str], now: Inst
         lease_expires_at=optional_rfc3339(row["expires_at"] or None),
         lease_live=is_live(row, now),
         state=seat_state(row),
-        state_detail=row["state_detail"],
+        state_detail=state_detail(row),
         adopted_revision=row["adopted_revision"],
         last_activity=optional_rfc3339(row["last_activity"]),
         latest_checkpoint=saved.get(row["id"]),
         suspended=bool(row["suspended"]),
         retire_by=optional_rfc3339(row["retire_by"]),
+        workspace_of=row["workspace_of"],
     )
 
 

@@ -9,7 +9,7 @@ from pydantic import Field
 from steadmesh.kernel.clock import SECOND, Instant, optional_rfc3339
 from steadmesh.kernel.database import Row
 from steadmesh.kernel.text import truncated
-from steadmesh.seats.identity import SeatCall, is_live, live_seats, seat_state
+from steadmesh.seats.identity import SeatCall, is_live, live_seats, seat_state, state_detail
 from steadmesh.seats.messages import InboxCounts, inbox_counts
 from steadmesh.tools import Args, Doc, Result, tool
 
@@ -71,7 +71,7 @@ def seat_status(row: Row, counts: dict[str, InboxCounts], now: Instant) -> SeatS
     return SeatStatus(
         seat=row["key"],
         state=seat_state(row),
-        detail=_detail(row),
+        detail=_short(state_detail(row)),
         running=is_live(row, now),
         pending_messages=inbox.pending,
         oldest_pending_age_seconds=(
@@ -84,7 +84,5 @@ def seat_status(row: Row, counts: dict[str, InboxCounts], now: Instant) -> SeatS
     )
 
 
-def _detail(row: Row) -> str | None:
-    if row["suspended"]:
-        return "suspended by the operator"
-    return truncated(row["state_detail"], DETAIL_BYTES) if row["state_detail"] else None
+def _short(detail: str | None) -> str | None:
+    return truncated(detail, DETAIL_BYTES) if detail else None

@@ -1,6 +1,7 @@
 """Connections to the outside: people who write and are answered over a channel."""
 
 from steadmesh.seats.connections import ingress, outbox, talk, terminal
+from steadmesh.seats.connections._store import forget_organisation
 from steadmesh.seats.connections.people import PEOPLE
 from steadmesh.tools import Feature
 
@@ -12,4 +13,4 @@ FEATURE = Feature(
 
 FAMILIES = [PEOPLE]
 
-__all__ = ["FAMILIES", "FEATURE"]
+__all__ = ["FAMILIES", "FEATURE", "forget_organisation"]

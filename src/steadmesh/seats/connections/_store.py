@@ -224,3 +224,17 @@ def note_shown(
         user=external_user_id,
         position=position,
     )
+
+
+def forget_organisation(tx: Transaction, organisation_id: str, limit: int) -> int:
+    """Some rows of what came in and what waits in terminals; 0 when all are gone."""
+    lines = tx.run(
+        "DELETE FROM terminal_lines WHERE number IN (SELECT number FROM terminal_lines"
+        " WHERE organisation_id = :id ORDER BY number LIMIT :limit)",
+        id=organisation_id,
+        limit=limit,
+    )
+    if lines:
+        return lines
+    tx.run("DELETE FROM terminal_readers WHERE organisation_id = :id", id=organisation_id)
+    return tx.run("DELETE FROM ingress_events WHERE organisation_id = :id", id=organisation_id)

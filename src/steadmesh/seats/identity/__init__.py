@@ -3,14 +3,24 @@
 from steadmesh.seats.identity import supervision, tokens
 from steadmesh.seats.identity._store import (
     add_seat,
+    adopter,
+    all_seats,
+    change_policy,
     change_seat,
     display_names,
+    forget_seat,
+    forget_supervisor,
+    forget_tokens,
     live_lease,
     live_seats,
     note_activity,
+    resume,
+    retire,
     seat,
     seat_id,
+    seats_to_retire,
     start_retiring,
+    suspend,
 )
 from steadmesh.seats.identity.caller import (
     SEATS,
@@ -19,8 +29,20 @@ from steadmesh.seats.identity.caller import (
     require_current,
 )
 from steadmesh.seats.identity.leases import is_live
-from steadmesh.seats.identity.policy import Capability, Policy, policy_text
-from steadmesh.seats.identity.states import REPORTABLE, SEATS_BY_STATE, named_seat, seat_state
+from steadmesh.seats.identity.policy import (
+    Capability,
+    Policy,
+    parse_policy,
+    stored_policy,
+    without_leaving,
+)
+from steadmesh.seats.identity.states import (
+    REPORTABLE,
+    SEATS_BY_STATE,
+    named_seat,
+    seat_state,
+    state_detail,
+)
 from steadmesh.seats.identity.supervision import (
     NOBODY,
     NoSuchOrganisation,
@@ -49,8 +71,14 @@ __all__ = [
     "SeatCaller",
     "Supervisor",
     "add_seat",
+    "adopter",
+    "all_seats",
+    "change_policy",
     "change_seat",
     "display_names",
+    "forget_seat",
+    "forget_supervisor",
+    "forget_tokens",
     "is_live",
     "live_lease",
     "live_seats",
@@ -58,10 +86,17 @@ __all__ = [
     "named_organisation",
     "named_seat",
     "note_activity",
-    "policy_text",
+    "parse_policy",
     "require_current",
+    "resume",
+    "retire",
     "seat",
     "seat_id",
     "seat_state",
+    "seats_to_retire",
     "start_retiring",
+    "state_detail",
+    "stored_policy",
+    "suspend",
+    "without_leaving",
 ]

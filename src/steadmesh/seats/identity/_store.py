@@ -54,10 +54,33 @@ def live_seats(tx: Transaction, organisation_id: str) -> list[Row]:
 _SEAT = (
     "SELECT s.id, s.organisation_id, s.key, s.display_name, s.timezone, s.adapter,"
     " s.config_revision, s.policy_revision, s.policy_digest, s.profile, s.policy, s.suspended,"
-    " s.retire_by, s.retired_at, l.generation, l.instance, l.expires_at, l.released, l.state,"
+    " s.suspended_reason, s.adopted_from, s.workspace_of, s.retire_by, s.retired_at, l.generation, l.instance, l.expires_at, l.released, l.state,"
     " l.state_detail, l.quiesced, l.adopted_revision, l.started_at, l.last_activity"
     " FROM seats s JOIN leases l ON l.seat_id = s.id"
 )
+
+
+def forget_tokens(tx: Transaction, organisation_id: str) -> None:
+    """Whoever holds one is a stranger from now on."""
+    tx.run(
+        "DELETE FROM tokens WHERE seat_id IN"
+        " (SELECT id FROM seats WHERE organisation_id = :organisation)",
+        organisation=organisation_id,
+    )
+
+
+def forget_supervisor(tx: Transaction, organisation_id: str) -> None:
+    tx.run("DELETE FROM supervisors WHERE organisation_id = :id", id=organisation_id)
+
+
+def all_seats(tx: Transaction, organisation_id: str, limit: int) -> list[str]:
+    """Ids of seats of an organisation, retired ones too."""
+    rows = tx.all(
+        "SELECT id FROM seats WHERE organisation_id = :organisation ORDER BY key LIMIT :limit",
+        organisation=organisation_id,
+        limit=limit,
+    )
+    return [row["id"] for row in rows]
 
 
 def seat_id(tx: Transaction, organisation_id: str, key: str) -> str | None:
@@ -95,9 +118,11 @@ def display_names(tx: Transaction, organisation_id: str) -> dict[str, str]:
 def add_seat(tx: Transaction, **row: Any) -> None:
     tx.run(
         "INSERT INTO seats (id, organisation_id, key, display_name, timezone, adapter,"
-        " config_revision, policy_revision, policy_digest, profile, policy, created_at)"
+        " config_revision, policy_revision, policy_digest, profile, policy, adopted_from,"
+        " workspace_of, created_at)"
         " VALUES (:id, :organisation_id, :key, :display_name, :timezone, :adapter,"
-        " :config_revision, 1, :policy_digest, :profile, :policy, :now)",
+        " :config_revision, 1, :policy_digest, :profile, :policy, :adopted_from,"
+        " :workspace_of, :now)",
         **row,
     )
     tx.run(
@@ -117,12 +142,61 @@ def change_seat(tx: Transaction, **row: Any) -> None:
     )
 
 
+def change_policy(tx: Transaction, seat_id: str, *, text: str, digest: str) -> None:
+    tx.run(
+        "UPDATE seats SET policy = :text, policy_digest = :digest,"
+        " policy_revision = policy_revision + 1 WHERE id = :id",
+        id=seat_id,
+        text=text,
+        digest=digest,
+    )
+
+
 def start_retiring(tx: Transaction, seat_id: str, retire_by: Instant) -> None:
     tx.run(
         "UPDATE seats SET retire_by = :retire_by WHERE id = :id AND retire_by IS NULL",
         id=seat_id,
         retire_by=retire_by,
     )
+
+
+def seats_to_retire(tx: Transaction, limit: int) -> list[Row]:
+    """Seats on their way out, those that have to be gone first at the head."""
+    return tx.all(
+        "SELECT id, organisation_id, key, retire_by FROM seats"
+        " WHERE retire_by IS NOT NULL AND retired_at IS NULL ORDER BY retire_by LIMIT :limit",
+        limit=limit,
+    )
+
+
+def retire(tx: Transaction, seat_id: str, now: Instant) -> None:
+    """The seat is no more: its tokens open nothing, and its generation is over."""
+    tx.run("UPDATE seats SET retired_at = :now WHERE id = :id", id=seat_id, now=now)
+    fence(tx, seat_id, "Retired")
+
+
+def adopter(tx: Transaction, seat_id: str) -> Row | None:
+    """The seat that has adopted a retired one."""
+    return tx.one("SELECT id, key FROM seats WHERE adopted_from = :id", id=seat_id)
+
+
+def suspend(tx: Transaction, seat_id: str, reason: str | None) -> None:
+    tx.run(
+        "UPDATE seats SET suspended = 1, suspended_reason = :reason WHERE id = :id",
+        id=seat_id,
+        reason=reason,
+    )
+
+
+def resume(tx: Transaction, seat_id: str) -> None:
+    tx.run("UPDATE seats SET suspended = 0, suspended_reason = NULL WHERE id = :id", id=seat_id)
+
+
+def forget_seat(tx: Transaction, seat_id: str) -> None:
+    """Everything about a seat that stands here."""
+    tx.run("DELETE FROM tokens WHERE seat_id = :seat", seat=seat_id)
+    tx.run("DELETE FROM leases WHERE seat_id = :seat", seat=seat_id)
+    tx.run("DELETE FROM seats WHERE id = :seat", seat=seat_id)
 
 
 # Leases

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +31,9 @@ class Policy:
     bindings: tuple[str, ...]
     teams: tuple[str, ...]
     personal_memory: str | None
+    leaving: frozenset[str] = frozenset()
+    """Seats on their way out that this one could write to or answer: it is told so, not that it has no
+    route."""
 
     @property
     def is_representative(self) -> bool:
@@ -44,9 +48,39 @@ class Policy:
         return [c for name, c in sorted(self.capabilities.items()) if name.startswith(f"{kind}:")]
 
 
-def policy_text(seat: Seat) -> str:
-    """The policy of a resolved seat, as it is stored."""
-    document: dict[str, Any] = {
+@dataclass(frozen=True, slots=True)
+class StoredPolicy:
+    """A policy as it is kept: its text, and what tells it from others."""
+
+    text: str
+    digest: str
+
+
+def stored_policy(seat: Seat, leaving: Collection[str] = ()) -> StoredPolicy:
+    """The policy of a resolved seat, which had routes to those that are leaving."""
+    return _stored(policy_document(seat), seat.policy_digest, leaving)
+
+
+def without_leaving(text: str, key: str) -> StoredPolicy | None:
+    """A policy after a seat on its way out has left; None if it had no route to it."""
+    document = json.loads(text)
+    leaving = document.pop("leaving", [])
+    if key not in leaving:
+        return None
+    return _stored(document, document.pop("declared"), [k for k in leaving if k != key])
+
+
+def _stored(document: dict[str, Any], digest: str, leaving: Collection[str]) -> StoredPolicy:
+    if leaving:
+        keys = sorted(leaving)
+        document = document | {"leaving": keys, "declared": digest}
+        digest = hashlib.sha256(f"{digest} {' '.join(keys)}".encode()).hexdigest()
+    return StoredPolicy(json.dumps(document, separators=(",", ":"), sort_keys=True), digest)
+
+
+def policy_document(seat: Seat) -> dict[str, Any]:
+    """What the organisation file makes a seat's policy."""
+    return {
         "capabilities": [
             [c.resource, sorted(c.operations), {op: list(t) for op, t in c.targets.items()}]
             for c in seat.manifest
@@ -57,7 +91,6 @@ def policy_text(seat: Seat) -> str:
         "teams": list(seat.teams),
         "personal_memory": seat.personal_memory,
     }
-    return json.dumps(document, separators=(",", ":"), sort_keys=True)
 
 
 def parse_policy(text: str) -> Policy:
@@ -75,4 +108,5 @@ def parse_policy(text: str) -> Policy:
         bindings=tuple(document["bindings"]),
         teams=tuple(document["teams"]),
         personal_memory=document["personal_memory"],
+        leaving=frozenset(document.get("leaving", ())),
     )

@@ -14,6 +14,9 @@ REPORTABLE = ("Warm", "Executing", "Quiescing", "Stopped")
 """What a runner may say of itself."""
 
 
+SUSPENDED = "suspended by an operator"
+
+
 class NoSuchSeat(NotFound):
     """There is no live seat with this id."""
 
@@ -35,6 +38,14 @@ def seat_state(seat: Row) -> str:
     if seat["suspended"]:
         return "Blocked"
     return str(seat["state"])
+
+
+def state_detail(seat: Row) -> str | None:
+    """What there is to say about a seat's state, most often why it does nothing."""
+    if seat["suspended"] and seat["retire_by"] is None:
+        reason = seat["suspended_reason"]
+        return f"{SUSPENDED}: {reason}" if reason else SUSPENDED
+    return seat["state_detail"] and str(seat["state_detail"])
 
 
 def _by_state(tx: Transaction, now: Instant) -> Iterable[tuple[Sequence[str], float]]:

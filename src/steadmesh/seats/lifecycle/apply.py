@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Set
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 
-from steadmesh.kernel import outbox
-from steadmesh.kernel.clock import MINUTE, rfc3339
+from steadmesh.kernel import durations, outbox
+from steadmesh.kernel.clock import MINUTE, Instant, rfc3339
 from steadmesh.kernel.database import Locks, Row, Transaction, exclusive
 from steadmesh.kernel.errors import Invalid
 from steadmesh.kernel.ids import new_id
@@ -16,9 +17,12 @@ from steadmesh.seats.identity import (
     add_seat,
     change_seat,
     live_seats,
-    policy_text,
+    parse_policy,
     start_retiring,
+    stored_policy,
 )
+from steadmesh.seats.identity import seat as seat_row
+from steadmesh.seats.lifecycle import adopt, retire
 from steadmesh.seats.organisation import InvalidOrganisation, Organisation, Seat
 from steadmesh.tools import Args, Call, Doc, Result, endpoint
 
@@ -31,12 +35,19 @@ class InvalidFile(Invalid):
     details = ("problems",)
 
 
+class InvalidGrace(Invalid):
+    """grace: {reason}"""
+
+
 class Sync(Args):
     namespace: Annotated[str, Doc("Which tool or machine applies it.")] = "default"
     key: Annotated[str | None, Doc("The organisation's key, to be sure of the right file.")] = None
     source_uid: Annotated[str, Doc("What tells the source of the file from another.")] = ""
     file: Annotated[dict[str, Any], Doc("The organisation file as JSON.")]
     bundles: Annotated[dict[str, Any] | None, Doc("Text of each instruction reference.")] = None
+    grace: Annotated[
+        str | None, Doc("How long a seat that is not declared any more may take to finish: 10m.")
+    ] = None
 
 
 class SyncedSeat(Result):
@@ -64,6 +75,8 @@ class Prepared:
 
     organisation: Organisation
     bundles: dict[str, str]
+    grace: int
+    """Microseconds."""
 
 
 def compile_file(args: Sync) -> Prepared:
@@ -89,13 +102,18 @@ def compile_file(args: Sync) -> Prepared:
             )
         else:
             bundles[ref] = text
-    for key, seat in compiled.seats.items():
-        if seat.adopt_from is not None:
-            reason = "adopting a retired seat is not available in this version"
-            problems.append(_problem(f"seats.{key}.adopt_from", reason))
     if problems:
         raise _invalid(tuple(problems))
-    return Prepared(compiled, bundles)
+    return Prepared(compiled, bundles, _grace(args.grace))
+
+
+def _grace(text: str | None) -> int:
+    if text is None:
+        return RETIREMENT_GRACE
+    try:
+        return 0 if text == "0" else durations.parse(text) // durations.MICROSECOND
+    except ValueError as problem:
+        raise InvalidGrace(reason=str(problem)) from None
 
 
 def one_organisation(tx: Transaction, caller: Any, args: Sync) -> Locks:
@@ -121,13 +139,16 @@ def sync(call: Call[Any], args: Sync) -> Synced:
     organisations.replace_bundles(call.tx, organisation_id, prepared.bundles)
     organisations.replace_bindings(call.tx, organisation_id, _binding_rows(organisation_id, wanted))
     live = {row["key"]: row for row in live_seats(call.tx, organisation_id)}
+    _check_adoptions(call, organisation_id, wanted, live)
+    leaving = {key: row for key, row in live.items() if key not in wanted.seats}
     seats = {
-        key: _keep_seat(call, organisation_id, seat, live.get(key))
+        key: _keep_seat(call, organisation_id, seat, live.get(key), leaving.keys())
         for key, seat in sorted(wanted.seats.items())
     }
-    retiring = {
-        key: _start_retiring(call, row) for key, row in live.items() if key not in wanted.seats
-    }
+    retire_by = call.now + prepared.grace
+    for row in leaving.values():  # all of them first: what goes back goes to those that stay
+        start_retiring(call.tx, row["id"], retire_by)
+    retiring = {key: _start_retiring(call, row, retire_by) for key, row in leaving.items()}
     changed = changed or any(seat.change != "unchanged" for seat in seats.values())
     if changed:
         outbox.record(
@@ -160,23 +181,32 @@ def _keep_organisation(call: Call[Any], args: Sync, wanted: Organisation) -> tup
     return str(row["id"]), row["digest"] != wanted.digest
 
 
-def _keep_seat(call: Call[Any], organisation_id: str, seat: Seat, row: Row | None) -> SyncedSeat:
+def _keep_seat(
+    call: Call[Any],
+    organisation_id: str,
+    seat: Seat,
+    row: Row | None,
+    leaving: Set[str],
+) -> SyncedSeat:
+    policy = stored_policy(seat, _lost(row, leaving) if row else ())
     values = {
         "id": row["id"] if row else new_id(call.now),
         "display_name": seat.display_name,
         "timezone": seat.timezone,
         "adapter": seat.harness.adapter,
         "config_revision": seat.config_revision,
-        "policy_digest": seat.policy_digest,
+        "policy_digest": policy.digest,
         "profile": _profile(seat),
-        "policy": policy_text(seat),
+        "policy": policy.text,
     }
     if row is None:
-        add_seat(call.tx, organisation_id=organisation_id, key=seat.key, now=call.now, **values)
+        _add_seat(call, organisation_id, seat, values)
         return _synced(values, 1, "new")
-    same_policy = row["policy_digest"] == seat.policy_digest
+    same_policy = row["policy_digest"] == policy.digest
     policy_revision = row["policy_revision"] + (0 if same_policy else 1)
     change_seat(call.tx, policy_revision=policy_revision, **values)
+    if row["retire_by"] is not None:
+        retire.cancel(call.tx, row, now=call.now)
     unchanged = (
         same_policy
         and row["config_revision"] == seat.config_revision
@@ -184,6 +214,28 @@ def _keep_seat(call: Call[Any], organisation_id: str, seat: Seat, row: Row | Non
         and row["profile"] == values["profile"]
     )
     return _synced(values, policy_revision, "unchanged" if unchanged else "changed")
+
+
+def _lost(row: Row, leaving: Set[str]) -> Set[str]:
+    """The seats on their way out that a seat could write to, or answer."""
+    before = parse_policy(row["policy"])
+    answered = {key for key, can_reply in before.senders.items() if can_reply}
+    return leaving & (before.recipients.keys() | answered | before.leaving)
+
+
+def _add_seat(call: Call[Any], organisation_id: str, seat: Seat, values: dict[str, Any]) -> None:
+    adopted = seat.adopt_from and seat_row(call.tx, seat.adopt_from)
+    add_seat(
+        call.tx,
+        organisation_id=organisation_id,
+        key=seat.key,
+        now=call.now,
+        adopted_from=seat.adopt_from,
+        workspace_of=adopt.workspace_of(adopted) if adopted else None,
+        **values,
+    )
+    if adopted:
+        adopt.take_over(call.tx, adopted["id"], values["id"])
 
 
 def _synced(values: dict[str, Any], policy_revision: int, change: str) -> SyncedSeat:
@@ -195,11 +247,33 @@ def _synced(values: dict[str, Any], policy_revision: int, change: str) -> Synced
     )
 
 
-def _start_retiring(call: Call[Any], row: Row) -> RetiringSeat:
+def _start_retiring(call: Call[Any], row: Row, retire_by: Instant) -> RetiringSeat:
     """A seat that is no longer declared takes no new mail. A repeated apply does not move the time."""
-    retire_by = row["retire_by"] or call.now + RETIREMENT_GRACE
-    start_retiring(call.tx, row["id"], retire_by)
-    return RetiringSeat(seat_id=row["id"], retire_by=rfc3339(retire_by))
+    until = retire.begin(call.tx, row, retire_by=retire_by, now=call.now)
+    return RetiringSeat(seat_id=row["id"], retire_by=rfc3339(until))
+
+
+def _check_adoptions(
+    call: Call[Any], organisation_id: str, wanted: Organisation, live: dict[str, Row]
+) -> None:
+    """Whether every `adopt_from` can be done, or was done by an earlier apply of the same file."""
+    problems = []
+    for key, seat in sorted(wanted.seats.items()):
+        if seat.adopt_from is None:
+            continue
+        row = live.get(key)
+        if row is None:
+            reason = adopt.objection(call.tx, organisation_id, key, seat.adopt_from)
+        elif row["adopted_from"] == seat.adopt_from:
+            reason = None
+        elif row["id"] == seat.adopt_from:
+            reason = f"{seat.adopt_from} is live; only a retired seat can be adopted"
+        else:
+            reason = f"{key} exists already, as {row['id']}; a seat can only adopt when it is new"
+        if reason:
+            problems.append(_problem(f"seats.{key}.adopt_from", reason))
+    if problems:
+        raise _invalid(tuple(problems))
 
 
 def _profile(seat: Seat) -> str:

@@ -24,14 +24,14 @@ SHOWN_KEY_BYTES = 100
 
 
 def may_send(caller: SeatCaller) -> bool:
-    """At least one outgoing route."""
-    return bool(caller.policy.recipients)
+    """At least one outgoing route, be it to a seat on its way out."""
+    return bool(caller.policy.recipients or caller.policy.leaving)
 
 
 def may_reply(caller: SeatCaller) -> bool:
     """A route in either direction, or a person."""
     policy = caller.policy
-    return bool(policy.recipients or policy.senders or policy.bindings)
+    return bool(policy.recipients or policy.senders or policy.bindings or policy.leaving)
 
 
 def may_answer(policy: Policy, sender: str) -> bool:

@@ -143,6 +143,50 @@ def conversations_of(
     )
 
 
+def move_conversations(tx: Transaction, seat_id: str, to: str) -> None:
+    """Let another seat stand in every conversation in the place of one."""
+    tx.run(
+        "UPDATE messages SET recipient_seat_id = :to WHERE recipient_seat_id = :seat"
+        " AND conversation_id IN (SELECT conversation_id FROM participants WHERE seat_id = :seat)",
+        seat=seat_id,
+        to=to,
+    )
+    tx.run(
+        "UPDATE messages SET sender_seat_id = :to WHERE sender_seat_id = :seat"
+        " AND conversation_id IN (SELECT conversation_id FROM participants WHERE seat_id = :seat)",
+        seat=seat_id,
+        to=to,
+    )
+    tx.run("UPDATE participants SET seat_id = :to WHERE seat_id = :seat", seat=seat_id, to=to)
+
+
+def forget_talk(tx: Transaction, seat_id: str, limit: int) -> int:
+    """Some messages of one conversation of a seat, and the conversation when none is left; how many
+    rows went, 0 when the seat has none any more."""
+    row = tx.one(
+        "SELECT conversation_id AS id FROM participants WHERE seat_id = :seat LIMIT 1", seat=seat_id
+    )
+    if row is None:
+        return 0
+    rows = tx.all(
+        "SELECT number FROM messages WHERE conversation_id = :id ORDER BY number LIMIT :limit",
+        id=row["id"],
+        limit=limit,
+    )
+    tx.many("DELETE FROM deliveries WHERE number = :number", rows)
+    tx.many("DELETE FROM channel_outbox WHERE number = :number", rows)
+    tx.many("DELETE FROM messages WHERE number = :number", rows)
+    if len(rows) < limit:
+        tx.run("DELETE FROM conversations WHERE id = :id", id=row["id"])
+        tx.run("DELETE FROM person_notices WHERE conversation_id = :id", id=row["id"])
+        tx.run(
+            "DELETE FROM participants WHERE seat_id = :seat AND conversation_id = :id",
+            seat=seat_id,
+            id=row["id"],
+        )
+    return len(rows) + 1
+
+
 # Messages
 
 

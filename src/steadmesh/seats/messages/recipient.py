@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from steadmesh.kernel.database import Row
 from steadmesh.kernel.errors import Failure
-from steadmesh.seats.identity import NOBODY, SeatCall, is_live, live_lease, live_supervisor
+from steadmesh.seats.identity import (
+    NOBODY,
+    SeatCall,
+    is_live,
+    live_lease,
+    live_supervisor,
+)
 from steadmesh.seats.messages import _store
 from steadmesh.seats.messages._rules import INBOX_CAP, shown
 from steadmesh.seats.messages.errors import InboxFull, NotLive, Retiring
@@ -19,6 +25,13 @@ def reachable(call: SeatCall, key: str, *, seat_id: str | None = None) -> Row:
     if recipient["retire_by"] is not None:
         raise refused(call, Retiring(seat=key, recipient_state="Retiring"))
     return recipient
+
+
+def no_route(call: SeatCall, key: str, otherwise: Failure) -> Failure:
+    """Why a seat may not write to another: it is on its way out, or there is no route."""
+    if key in call.caller.policy.leaving:
+        return refused(call, Retiring(seat=key, recipient_state="Retiring"))
+    return refused(call, otherwise)
 
 
 def pending_with_room(call: SeatCall, recipient: Row) -> int:

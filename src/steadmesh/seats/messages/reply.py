@@ -23,6 +23,7 @@ from steadmesh.seats.messages.people import Person, person_behind, talk_of, tell
 from steadmesh.seats.messages.queueing import queue_message
 from steadmesh.seats.messages.recipient import (
     inbox_of,
+    no_route,
     note_on,
     pending_with_room,
     reachable,
@@ -115,7 +116,8 @@ def _tell_person(
 
 def _answer_seat(call: SeatCall, args: Reply, parent: Row) -> ReplySent:
     if not may_answer(call.caller.policy, parent["sender_seat"]):
-        raise refused(call, NoReplyRoute(seat=parent["sender_seat"]))
+        sender = parent["sender_seat"]
+        raise no_route(call, sender, NoReplyRoute(seat=sender))
     recipient = reachable(call, parent["sender_seat"], seat_id=parent["sender_seat_id"])
     pending = pending_with_room(call, recipient)
     conversation_id = parent["conversation_id"]

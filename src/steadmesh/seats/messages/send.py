@@ -15,6 +15,7 @@ from steadmesh.seats.messages.errors import NoRoute, NotContinuable
 from steadmesh.seats.messages.queueing import open_conversation, queue_message
 from steadmesh.seats.messages.recipient import (
     inbox_of,
+    no_route,
     note_on,
     pending_with_room,
     reachable,
@@ -57,7 +58,7 @@ def recipient_inbox(tx: Transaction, caller: SeatCaller, args: SendMessage) -> L
 def send(call: SeatCall, args: SendMessage) -> MessageSent:
     """Write to a seat you have a route to. It gets a turn, woken if asleep, unless wake is false."""
     if args.to not in call.caller.policy.recipients:
-        raise refused(call, NoRoute(seat=shown(args.to)))
+        raise no_route(call, args.to, NoRoute(seat=shown(args.to)))
     recipient = reachable(call, args.to)
     conversation_id = _conversation(call, args, recipient)
     pending = pending_with_room(call, recipient)

@@ -98,3 +98,34 @@ def binding_of_user(
         connection=connection,
         user=external_user_id,
     )
+
+
+def representatives(tx: Transaction, organisation_id: str) -> list[str]:
+    """Keys of the seats that stand for a person."""
+    rows = tx.all(
+        "SELECT DISTINCT seat FROM bindings WHERE organisation_id = :organisation ORDER BY seat",
+        organisation=organisation_id,
+    )
+    return [row["seat"] for row in rows]
+
+
+def delete_organisation(tx: Transaction, organisation_id: str, now: int, *, purge: bool) -> None:
+    """It is there no more; with `purge` its rows go too, in time."""
+    tx.run(
+        "UPDATE organisations SET deleted_at = :now, purge = :purge WHERE id = :id",
+        id=organisation_id,
+        now=now,
+        purge=int(purge),
+    )
+
+
+def organisations_to_purge(tx: Transaction) -> list[str]:
+    rows = tx.all("SELECT id FROM organisations WHERE purge = 1 ORDER BY id")
+    return [row["id"] for row in rows]
+
+
+def forget_organisation(tx: Transaction, organisation_id: str) -> None:
+    """Its row and all that stands beside it here."""
+    tx.run("DELETE FROM bundles WHERE organisation_id = :id", id=organisation_id)
+    tx.run("DELETE FROM bindings WHERE organisation_id = :id", id=organisation_id)
+    tx.run("DELETE FROM organisations WHERE id = :id", id=organisation_id)

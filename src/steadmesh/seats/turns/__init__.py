@@ -1,11 +1,14 @@
 """The runner's side of a seat: the lease, the next delivery, and what a turn leaves behind."""
 
-from steadmesh.seats.turns import dead_letters, executions, inbox, leases, requeue
-from steadmesh.seats.turns._store import checkpoints, checkpoints_of
+from steadmesh.seats.turns import dead_letters, executions, handoff, inbox, leases, requeue
+from steadmesh.seats.turns._store import checkpoints, checkpoints_of, is_idle, move_handoff
+from steadmesh.seats.turns._store import handoff as handoff_of
+from steadmesh.seats.turns.leaving import Unhandled, forget_seat, give_up_inbox, withdraw
 from steadmesh.tools import Feature
 
 FEATURE = Feature(
     package="steadmesh.seats.turns",
+    tools=[handoff.update],
     endpoints=[
         leases.acquire,
         leases.renew,
@@ -26,4 +29,15 @@ FEATURE = Feature(
     jobs=[requeue.EXPIRY],
 )
 
-__all__ = ["FEATURE", "checkpoints", "checkpoints_of"]
+__all__ = [
+    "FEATURE",
+    "Unhandled",
+    "checkpoints",
+    "checkpoints_of",
+    "forget_seat",
+    "give_up_inbox",
+    "handoff_of",
+    "is_idle",
+    "move_handoff",
+    "withdraw",
+]

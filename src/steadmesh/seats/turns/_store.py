@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -151,7 +152,7 @@ def requeue_delivery(tx: Transaction, number: int, **values: Any) -> None:
 
 def bury_delivery(tx: Transaction, number: int, error: str) -> None:
     tx.run(
-        "UPDATE deliveries SET state = 'dead', open = 0, error = :error, generation = NULL,"
+        "UPDATE deliveries SET state = 'dead', open = 0, carried_by = NULL, error = :error, generation = NULL,"
         " lease_expires_at = NULL WHERE number = :number",
         number=number,
         error=error,
@@ -277,6 +278,94 @@ def checkpoints_of(tx: Transaction, organisation_id: str) -> dict[str, str]:
     return {row["seat_id"]: row["checkpoint_ref"] for row in rows}
 
 
+# Handoffs, whose table was made by the briefing
+
+
+def save_handoff(tx: Transaction, seat_id: str, document: dict[str, Any], now: Instant) -> None:
+    tx.run(
+        "INSERT INTO handoffs (seat_id, document, saved_at) VALUES (:seat, :document, :now)"
+        " ON CONFLICT (seat_id) DO UPDATE SET document = excluded.document,"
+        " saved_at = excluded.saved_at",
+        seat=seat_id,
+        document=json.dumps(document, separators=(",", ":"), ensure_ascii=False),
+        now=now,
+    )
+
+
+def handoff(tx: Transaction, seat_id: str) -> dict[str, Any] | None:
+    row = tx.one("SELECT document FROM handoffs WHERE seat_id = :seat", seat=seat_id)
+    if row is None:
+        return None
+    document: dict[str, Any] = json.loads(row["document"])
+    return document
+
+
+def move_handoff(tx: Transaction, seat_id: str, to: str) -> None:
+    tx.run("UPDATE handoffs SET seat_id = :to WHERE seat_id = :seat", seat=seat_id, to=to)
+
+
+# Inboxes that end
+
+
+def open_messages(tx: Transaction, seat_id: str, *, with_turns: bool) -> list[Row]:
+    """What waits for a seat, and what is in a turn or went with one if that is to end too."""
+    return tx.all(
+        f"SELECT d.state, d.execution_id, {MESSAGE} FROM deliveries d"
+        " JOIN messages m ON m.number = d.number WHERE d.seat_id = :seat AND (d.open = 1"
+        "  AND (:all = 1 OR d.state <> 'leased') OR :all = 1 AND d.carried_by IN"
+        "  (SELECT number FROM deliveries WHERE seat_id = :seat AND open = 1))"
+        " ORDER BY d.number",
+        seat=seat_id,
+        all=int(with_turns),
+    )
+
+
+def is_idle(tx: Transaction, seat_id: str) -> bool:
+    """Whether nothing waits for a seat and nothing is in a turn."""
+    row = tx.one(
+        "SELECT 1 AS found FROM deliveries WHERE seat_id = :seat AND open = 1"
+        " AND state <> 'passive' LIMIT 1",
+        seat=seat_id,
+    )
+    return row is None
+
+
+def delivery_state(tx: Transaction, message_id: str) -> Row | None:
+    return tx.one(
+        "SELECT d.number, d.state FROM messages m JOIN deliveries d ON d.number = m.number"
+        " WHERE m.id = :message",
+        message=message_id,
+    )
+
+
+def forget_executions(tx: Transaction, seat_id: str, limit: int) -> int:
+    """Some executions of a seat with their events, the oldest first; how many rows went."""
+    rows = tx.all(
+        "SELECT id FROM executions WHERE seat_id = :seat ORDER BY started_at LIMIT :limit",
+        seat=seat_id,
+        limit=max(1, limit // 10),
+    )
+    done = 0
+    for row in rows:
+        events = tx.run(
+            "DELETE FROM execution_events WHERE number IN (SELECT number FROM execution_events"
+            " WHERE execution_id = :id ORDER BY number LIMIT :limit)",
+            id=row["id"],
+            limit=limit,
+        )
+        done += events
+        if events < limit:
+            done += tx.run("DELETE FROM executions WHERE id = :id", id=row["id"])
+        if done >= limit:
+            break
+    return done
+
+
+def forget_checkpoints(tx: Transaction, seat_id: str) -> None:
+    tx.run("DELETE FROM checkpoints WHERE seat_id = :seat", seat=seat_id)
+    tx.run("DELETE FROM handoffs WHERE seat_id = :seat", seat=seat_id)
+
+
 # Dead letters
 
 
@@ -296,6 +385,6 @@ def dead_letter(tx: Transaction, number: int) -> Row | None:
     return tx.one(
         "SELECT d.number, d.seat_id, s.organisation_id FROM deliveries d"
         " JOIN seats s ON s.id = d.seat_id"
-        " WHERE d.number = :number AND d.state = 'dead' AND s.retired_at IS NULL",
+        " WHERE d.number = :number AND d.state = 'dead' AND s.retire_by IS NULL",
         number=number,
     )

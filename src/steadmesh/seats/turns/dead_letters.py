@@ -14,7 +14,7 @@ _SHOWN = ("message_id", "recipient_seat", "origin", "sender_seat", "binding", "e
 
 
 class NoDeadLetter(NotFound):
-    """There is no dead letter {number} of a live seat."""
+    """There is no dead letter {number} of a seat that stays: it may have been requeued, or its seat leaves."""
 
 
 class ListDeadLetters(Args):

@@ -8,8 +8,8 @@ from pydantic import Field
 
 from steadmesh.kernel.errors import Invalid
 from steadmesh.kernel.ids import is_id
-from steadmesh.seats.briefing import _store
 from steadmesh.seats.identity import SeatCall
+from steadmesh.seats.turns import _store
 from steadmesh.tools import Args, Doc, Result, tool
 
 LIMIT = 16_384
