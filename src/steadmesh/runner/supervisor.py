@@ -172,7 +172,7 @@ class _Supervisor:
             return False
         if self._turn != claim.turn:
             if self._rival is not None:
-                self._tell(f"{self._rival} is gone; this supervisor takes over")
+                self._tell(f"that supervisor ({self._rival}) is gone; this supervisor takes over")
             self._turn, self._rival = claim.turn, None
             self._take_over()
         return True
