@@ -105,3 +105,21 @@ def test_requests_may_be_sent_before_the_last_was_answered(shared: RunningServic
     request = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
     last = request.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
     assert shared.raw(request * 3 + last).count(b"HTTP/1.1 200 ") == 4
+
+
+def test_blanks_around_a_header_s_value_are_no_part_of_it(shared: RunningService) -> None:
+    body = json.dumps({"arguments": {"text": "blanks"}}).encode()
+
+    def add(blanks: bytes) -> bytes:
+        return shared.raw(
+            b"POST /v1/tools/notes.add HTTP/1.1\r\nHost: localhost%b\r\nConnection: close\r\n"
+            b"Content-Type: application/json%b\r\nContent-Length: %d%b\r\n"
+            b"Authorization: Bearer %b%b\r\nX-Steadmesh-Generation: 1%b\r\n"
+            b"Idempotency-Key: blanks%b\r\n\r\n%b"
+            % (*(blanks,) * 2, len(body), blanks, notes.ADA.encode(), *(blanks,) * 3, body)
+        )
+
+    first = add(b"")
+    assert first.startswith(b"HTTP/1.1 200 ")
+    answer = first.partition(b"\r\n\r\n")[2]
+    assert add(b" \t ").partition(b"\r\n\r\n")[2] == answer  # kept under the same key

@@ -15,6 +15,7 @@ GATHERED_BYTES = 65_536
 """More than this is not held back."""
 
 UNREADABLE = "this is not an HTTP request that can be read"
+SPACE = 32
 
 
 class BoundedHttp(HttpToolsProtocol):
@@ -61,6 +62,10 @@ class BoundedHttp(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self._in_body = True
         self._expect(BODY_SECONDS)
+        # The reader leaves the blanks behind a value in; they are no part of it (RFC 9110, 5.5).
+        for at, (name, value) in enumerate(self.headers):
+            if value and value[-1] <= SPACE:
+                self.headers[at] = (name, value.rstrip(b" \t"))
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
