@@ -1,4 +1,4 @@
-# Targets for people: demo, test, check, format, clean. Everything lives in .venv; nothing else is left behind.
+# Targets for people: demo, test, check, conformance, format, clean. Everything lives in .venv; nothing else is left behind.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -9,7 +9,7 @@ WORKERS ?= 3
 export PYTHONPYCACHEPREFIX := $(CURDIR)/$(VENV)/pycache
 export STEADMESH_AUTOSTART := 0
 
-.PHONY: demo test check format lint types contracts unit clean
+.PHONY: demo test check format lint types contracts unit conformance clean
 
 demo: $(VENV)/.installed  ## set everything up and show the main job
 	@# Seats' programs get an environment of their own, without the prefix above: sweep after them.
@@ -20,6 +20,9 @@ test: $(VENV)/.installed-dev  ## set everything up and run the tests
 	$(BIN)/python -m pytest -n $(WORKERS)
 
 check: lint types contracts test  ## what a change must pass
+
+conformance: $(VENV)/.installed-dev $(VENV)/conformance/.installed  ## judge MCP with the programs of others
+	@$(BIN)/python -m tests.conformance
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff format --check .
@@ -50,6 +53,13 @@ $(VENV)/.installed: $(BIN)/python pyproject.toml constraints.txt
 $(VENV)/.installed-dev: $(VENV)/.installed
 	@echo "installing what the tests need"
 	@$(PIP) --no-build-isolation -e '.[dev]'
+	@touch $@
+
+$(VENV)/conformance/.installed: tests/conformance/package.json tests/conformance/package-lock.json
+	@command -v npm >/dev/null || { echo "make conformance needs npm"; exit 1; }
+	@echo "installing the programs that judge MCP"
+	@mkdir -p $(@D) && cp $^ $(@D)
+	@cd $(@D) && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	@touch $@
 
 clean:
