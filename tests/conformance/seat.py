@@ -92,13 +92,13 @@ class _Program:
 
 @contextmanager
 def _running(*words: str, listen_to: str) -> Iterator[_Program]:
-    streams = {listen_to: subprocess.PIPE}
     process = subprocess.Popen(
         [str(BIN / "steadmesh"), *words],
         env=_environment(),
         stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE if listen_to == "stdout" else None,
+        stderr=subprocess.PIPE if listen_to == "stderr" else None,
         text=True,
-        **streams,  # type: ignore[call-overload]
     )
     program = _Program(process, listen_to)
     try:
