@@ -140,6 +140,7 @@ def _put_together(
         cursors=Cursors(purpose_key(secret, "cursors")),
         signals=signals,
         count=metrics.count,
+        disk_is_full=lambda: database.full,
     )
     runner = Runner(catalogue, database, services, audit)
     mcp = McpService(runner, family_of=family_of)

@@ -54,6 +54,8 @@ class Services:
     signals: Signals
     count: Callable[..., None]
     """Add one to a metric: `count("messages_accepted_total", "seat")`."""
+    disk_is_full: Callable[[], bool] = lambda: False
+    """Whether the database's last write failed for want of space."""
 
 
 C = TypeVar("C", bound=Caller, covariant=True)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Annotated, Any
 
 from steadmesh.kernel.clock import rfc3339
+from steadmesh.seats.briefing.readiness import ConditionView, readiness
 from steadmesh.seats.briefing.status import SeatStatus, seat_status
 from steadmesh.seats.identity import (
     Supervisor,
@@ -13,8 +14,9 @@ from steadmesh.seats.identity import (
     live_supervisor,
     named_organisation,
 )
+from steadmesh.seats.lifecycle import Probe
 from steadmesh.seats.messages import inbox_counts
-from steadmesh.tools import Args, Call, Result, endpoint
+from steadmesh.tools import Args, Call, Doc, Result, endpoint
 
 
 class Overview(Args):
@@ -29,6 +31,9 @@ class SeatOverview(SeatStatus):
     represents: list[str] | None = None
     config_revision: str
     policy_revision: int
+    ready: bool
+    reason: Annotated[str | None, Doc("Why it is not ready.")] = None
+    probe: Annotated[Probe | None, Doc("The newest.")] = None
 
 
 class BindingOverview(Result):
@@ -46,6 +51,7 @@ class OrganisationOverview(Result):
     timezone: str
     applied_at: str
     supervisor: Supervisor | None = None
+    conditions: list[ConditionView]
     seats: list[SeatOverview]
     bindings: list[BindingOverview]
 
@@ -54,6 +60,8 @@ class OrganisationOverview(Result):
 def overview(call: Call[Any], args: Overview) -> OrganisationOverview:
     """The seats of an organisation, as `steadmesh status` prints them."""
     row = named_organisation(call.tx, args.organization)
+    seats = live_seats(call.tx, args.organization)
+    ready = readiness(call.tx, row, seats, disk_is_full=call.services.disk_is_full())
     counts = inbox_counts(call.tx, args.organization)
     document = json.loads(row["document"])
     bindings = document.get("channel_bindings", {})
@@ -67,6 +75,7 @@ def overview(call: Call[Any], args: Overview) -> OrganisationOverview:
         timezone=row["timezone"],
         applied_at=rfc3339(row["applied_at"]),
         supervisor=live_supervisor(call.tx, args.organization, call.now),
+        conditions=ready.conditions,
         seats=[
             SeatOverview(
                 **seat_status(seat, counts, call.now).model_dump(),
@@ -77,8 +86,11 @@ def overview(call: Call[Any], args: Overview) -> OrganisationOverview:
                 represents=sorted(set(people.get(seat["key"], []))) or None,
                 config_revision=seat["config_revision"],
                 policy_revision=seat["policy_revision"],
+                ready=ready.reasons[seat["key"]] is None,
+                reason=ready.reasons[seat["key"]],
+                probe=ready.probes[seat["key"]],
             )
-            for seat in live_seats(call.tx, args.organization)
+            for seat in seats
         ],
         bindings=[
             BindingOverview(

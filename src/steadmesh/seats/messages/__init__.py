@@ -1,7 +1,7 @@
 """Mail between seats and with people: conversations, messages, and what waits in an inbox."""
 
 from steadmesh.seats.messages import history, inbox, recipients, reply, send
-from steadmesh.seats.messages._store import MESSAGE, move_conversations
+from steadmesh.seats.messages._store import MESSAGE, forget_conversation, move_conversations
 from steadmesh.seats.messages._store import forget_talk as forget_seat
 from steadmesh.seats.messages.counts import OLDEST_PENDING, InboxCounts, inbox_counts
 from steadmesh.seats.messages.envelope import Envelope, envelope
@@ -57,6 +57,7 @@ __all__ = [
     "Person",
     "Sender",
     "envelope",
+    "forget_conversation",
     "forget_seat",
     "human_conversation",
     "inbox_counts",

@@ -187,6 +187,17 @@ def forget_talk(tx: Transaction, seat_id: str, limit: int) -> int:
     return len(rows) + 1
 
 
+def forget_conversation(tx: Transaction, conversation_id: str) -> None:
+    """Drop a conversation that no seat takes part in, with all that was said in it."""
+    for row in tx.all(
+        "SELECT number FROM messages WHERE conversation_id = :conversation",
+        conversation=conversation_id,
+    ):
+        tx.run("DELETE FROM deliveries WHERE number = :number", number=row["number"])
+    tx.run("DELETE FROM messages WHERE conversation_id = :id", id=conversation_id)
+    tx.run("DELETE FROM conversations WHERE id = :id", id=conversation_id)
+
+
 # Messages
 
 

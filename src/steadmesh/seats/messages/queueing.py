@@ -105,16 +105,19 @@ def open_conversation(
     organisation_id: str,
     *,
     kind: Literal["internal", "system"],
-    seats: tuple[str] | tuple[str, str],
+    seats: tuple[()] | tuple[str] | tuple[str, str],
     now: Instant,
 ) -> str:
-    """A new conversation of the seats with these ids; its id. A notice or run has one of its own."""
+    """A new conversation of the seats with these ids; its id. A notice or run has one of its own.
+
+    One of no seat is in nobody's history.
+    """
     conversation_id = new_id(now)
     _store.add_conversation(
         tx, conversation_id, organisation_id=organisation_id, kind=kind, now=now
     )
     if len(seats) == 2:
         _store.add_pair(tx, conversation_id, *seats)
-    else:
+    elif len(seats) == 1:
         _store.add_participant(tx, conversation_id, *seats)
     return conversation_id

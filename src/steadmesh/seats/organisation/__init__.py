@@ -1,6 +1,7 @@
 """The organisation file: read, checked, resolved (all pure), and the resolved rows in force."""
 
 import json
+from functools import lru_cache
 
 from steadmesh.kernel.database import Transaction
 from steadmesh.seats.organisation._adapters import ADAPTERS, named_targets
@@ -11,7 +12,7 @@ from steadmesh.seats.organisation._bundles import (
     verify_bundle,
 )
 from steadmesh.seats.organisation._compile import compile
-from steadmesh.seats.organisation._harnesses import HARNESSES
+from steadmesh.seats.organisation._harnesses import AVAILABLE, HARNESSES
 from steadmesh.seats.organisation._manifest import allowed
 from steadmesh.seats.organisation._model import (
     Access,
@@ -55,6 +56,12 @@ from steadmesh.tools import Feature
 FEATURE = Feature(package="steadmesh.seats.organisation")
 
 
+@lru_cache(maxsize=16)
+def in_force(document: str) -> Organisation:
+    """The organisation behind a stored document. Kept by the text, so no change is missed."""
+    return compile(json.loads(document))
+
+
 def connection_adapters(tx: Transaction, organisation_id: str) -> dict[str, str]:
     """The adapter of each connection, by its key."""
     row = organisation(tx, organisation_id)
@@ -64,6 +71,7 @@ def connection_adapters(tx: Transaction, organisation_id: str) -> dict[str, str]
 
 __all__ = [
     "ADAPTERS",
+    "AVAILABLE",
     "FEATURE",
     "HARNESSES",
     "Access",
@@ -99,6 +107,7 @@ __all__ = [
     "delete_organisation",
     "differences",
     "forget_organisation",
+    "in_force",
     "load",
     "memory_bytes",
     "named_targets",

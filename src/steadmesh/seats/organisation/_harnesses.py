@@ -59,6 +59,8 @@ HARNESSES: Mapping[str, Harness] = MappingProxyType(
         )
     }
 )
+AVAILABLE = frozenset({"fake"})
+"""Those that the runner of this version has a program for; the others may stand in the file."""
 ALIASES: Mapping[str, str] = MappingProxyType(
     {"claudecode": "claude-code", "claude": "claude-code"}
 )

@@ -8,7 +8,7 @@ from dataclasses import replace
 from steadmesh.seats.organisation import _declared as declared
 from steadmesh.seats.organisation._adapters import ADAPTERS
 from steadmesh.seats.organisation._declared import Declaration
-from steadmesh.seats.organisation._harnesses import ALWAYS_ENFORCED
+from steadmesh.seats.organisation._harnesses import ALWAYS_ENFORCED, HARNESSES
 from steadmesh.seats.organisation._problems import inside, item
 from steadmesh.seats.organisation._references import ROLE_PREFIX
 from steadmesh.seats.organisation._templates import FlatTeam, first_of_each
@@ -83,8 +83,12 @@ def is_needed(declaration: Declaration, key: str) -> bool:
         return any(b.connection == key for b in declaration.channel_bindings.values())
     if kind == "model":
         used = {seat.harness_profile for seat in declaration.seats.values()}
-        models = (declaration.harness_profiles[name].model for name in used)
-        return any(model is not None and model.connection == key for model in models)
+        profiles = (declaration.harness_profiles[name] for name in used)
+        return any(
+            HARNESSES[profile.adapter].needs_model and profile.model.connection == key
+            for profile in profiles
+            if profile.model is not None
+        )
     return False
 
 

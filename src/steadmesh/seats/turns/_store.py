@@ -103,6 +103,11 @@ def leased_by(tx: Transaction, seat_id: str, number: int) -> Row | None:
     )
 
 
+def is_probe(tx: Transaction, number: int) -> bool:
+    row = tx.one("SELECT origin FROM messages WHERE number = :number", number=number)
+    return row is not None and row["origin"] == "probe"
+
+
 def stale_deliveries(tx: Transaction, seat_id: str) -> list[Row]:
     """Deliveries in a turn; whoever asks has just ended their generation."""
     return tx.all(

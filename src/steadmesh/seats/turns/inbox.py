@@ -144,6 +144,9 @@ def _settle(call: SeatCall, delivery: Row, args: Acknowledge) -> None:
     if args.outcome == "completed":
         _store.finish_delivery(call.tx, delivery["number"])
         _store.settle_carried(call.tx, delivery["number"])
+    elif _store.is_probe(call.tx, delivery["number"]):
+        # It was answered: no. Trying again would only put off the answer, and nobody mourns it.
+        _store.finish_delivery(call.tx, delivery["number"])
     else:
         row = {**delivery, "seat_id": caller.seat_id}
         dead = fail_delivery(

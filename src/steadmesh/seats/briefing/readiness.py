@@ -1,0 +1,90 @@
+"""What is ready and what is not, and why: the facts are gathered here and judged in `_conditions`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+from steadmesh.kernel.database import Row, Transaction
+from steadmesh.seats import organisation as organisations
+from steadmesh.seats.briefing._conditions import Facts, ProbeFact, SeatFact, conditions, not_ready
+from steadmesh.seats.connections import checks_of
+from steadmesh.seats.lifecycle import Probe, SeatProbes, probes_of
+from steadmesh.tools import Doc, Result
+
+
+class ConditionView(Result):
+    name: str
+    ok: Annotated[bool, Doc("All is well; IntegrationsDegraded is not ok while something is.")]
+    reason: str | None = None
+    informational: Annotated[
+        bool | None, Doc("It does not count to OperationalReady; absent for those that do.")
+    ] = None
+
+
+@dataclass(frozen=True, slots=True)
+class Readiness:
+    """The conditions, and by seat key why a seat is not ready (None: it is) and its newest probe."""
+
+    conditions: list[ConditionView]
+    reasons: dict[str, str | None]
+    probes: dict[str, Probe | None]
+
+
+def readiness(tx: Transaction, row: Row, seats: Sequence[Row], *, disk_is_full: bool) -> Readiness:
+    """The readiness of an organisation with these live seats. Secrets are read anew; no network."""
+    organisation = organisations.in_force(row["document"])
+    probes = probes_of(tx, row["id"])
+    facts = Facts(
+        declared=frozenset(organisation.seats),
+        seats=[_seat(seat, probes.get(seat["id"], SeatProbes())) for seat in seats],
+        missing_instructions=_missing_instructions(tx, row["id"], organisation),
+        verified=checks_of(tx, row),
+        optional_bindings=frozenset(
+            key
+            for key, binding in organisation.bindings.items()
+            if not organisation.connections[binding.connection].required
+        ),
+        available_harnesses=organisations.AVAILABLE,
+        disk_is_full=disk_is_full,
+    )
+    return Readiness(
+        conditions=[
+            ConditionView(
+                name=condition.name,
+                ok=condition.ok,
+                reason=condition.reason,
+                informational=condition.informational or None,
+            )
+            for condition in conditions(facts)
+        ],
+        reasons={seat.key: not_ready(seat, facts.available_harnesses) for seat in facts.seats},
+        probes={seat["key"]: probes.get(seat["id"], SeatProbes()).newest for seat in seats},
+    )
+
+
+def _seat(row: Row, probes: SeatProbes) -> SeatFact:
+    ended = probes.ended
+    return SeatFact(
+        key=row["key"],
+        adapter=row["adapter"],
+        config_revision=row["config_revision"],
+        state=row["state"],
+        detail=row["state_detail"],
+        suspended=bool(row["suspended"]),
+        retiring=row["retire_by"] is not None,
+        ended=None
+        if ended is None
+        else ProbeFact(ended.status == "passed", ended.revision, ended.reason),
+        probe_pending=probes.newest is not None and probes.newest.status == "pending",
+    )
+
+
+def _missing_instructions(
+    tx: Transaction, organisation_id: str, organisation: organisations.Organisation
+) -> list[str]:
+    wanted = {entry.ref for seat in organisation.seats.values() for entry in seat.instructions}
+    return [
+        ref for ref in sorted(wanted) if organisations.bundle_text(tx, organisation_id, ref) is None
+    ]
