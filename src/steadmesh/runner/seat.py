@@ -31,6 +31,7 @@ from steadmesh.runner.platform import (
     PlatformError,
     Unavailable,
 )
+from steadmesh.runner.probe import Probing
 from steadmesh.runner.processes import ChildGroups
 from steadmesh.runner.settings import RunnerSettings, is_program, seat_environment
 from steadmesh.runner.turn import HarnessBroken, Turns
@@ -62,7 +63,7 @@ class SeatRunner:
         self._settings = settings
         self._limits = settings.limits
         self._platform = platform
-        self._harness = harness
+        self._harness = Probing(harness)
         self._clock = clock
         self._machine = machine
         self._folder = RunFolder(settings.run_dir)
@@ -75,7 +76,7 @@ class SeatRunner:
             on_fenced=self._lease_lost,
         )
         self._turns = Turns(
-            harness,
+            self._harness,
             self._link,
             happenings=self._happenings,
             folder=self._folder,

@@ -36,8 +36,8 @@ from steadmesh.runner.harness.fake._state import (
     load_session,
     save_session,
 )
-from steadmesh.runner.harness.fake._tools import Interrupted, Interruption, ToolClient
 from steadmesh.runner.harness.fake._turn import Seat, Turn, TurnFailed
+from steadmesh.runner.toolclient import Interrupted, Interruption, ToolClient
 
 ADAPTER = "fake"
 VERSION = "1"

@@ -12,7 +12,7 @@ from steadmesh.kernel import durations
 from steadmesh.runner.harness.contract import Claim, Delivery
 from steadmesh.runner.harness.fake import _files, _script
 from steadmesh.runner.harness.fake._state import Delegations, ReplyTo
-from steadmesh.runner.harness.fake._tools import (
+from steadmesh.runner.toolclient import (
     FENCED,
     OK,
     TOOL_ERROR,

@@ -1,4 +1,4 @@
-"""Calling platform tools the only way a seat's program may: by running the tool client."""
+"""Calling platform tools the way a seat's program does: by running the tool client."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ OK, TOOL_ERROR, FENCED = 0, 1, 4
 
 
 class Interrupted(Exception):
-    """The turn was told to end."""
+    """Whatever the tool was called for was told to end."""
 
 
 class Interruption:
-    """The one switch that ends a turn early: wakes a sleeping script, kills a running child."""
+    """The one switch that ends it early: wakes a sleeper, kills a running child."""
 
     def __init__(self, children: ChildGroups) -> None:
         self._children = children
@@ -28,7 +28,7 @@ class Interruption:
         self.timed_out = False
 
     def interrupt(self, *, timed_out: bool = False) -> None:
-        """End the turn now; the first reason counts."""
+        """End it now; the first reason counts."""
         with self._lock:
             if self._raised.is_set():
                 return
@@ -38,12 +38,12 @@ class Interruption:
                 self._children.kill(self._child)
 
     def check(self) -> None:
-        """Raises Interrupted when the turn is to end."""
+        """Raises Interrupted when it is to end."""
         if self._raised.is_set():
             raise Interrupted
 
     def sleep(self, seconds: float) -> None:
-        """Wait that long. Raises Interrupted as soon as the turn is to end."""
+        """Wait that long. Raises Interrupted as soon as it is to end."""
         self._raised.wait(seconds)
         self.check()
 
