@@ -59,7 +59,7 @@ class FakeSeat:
     def restart(self, recovery: Recovery = Recovery()) -> Start:  # noqa: B008 - frozen
         """A new harness process's worth of state over the same files."""
         self.harness = FakeHarness(new_id=lambda: f"session-{next(_numbers)}")
-        self.harness.prepare(self._environment())
+        self.harness.prepare(self.environment())
         self.start = self.harness.start_or_resume(recovery)
         return self.start
 
@@ -79,7 +79,7 @@ class FakeSeat:
         """The arguments of every `messages.reply` so far."""
         return [arguments for name, arguments in self.tools.calls() if name == "messages.reply"]
 
-    def _environment(self) -> SeatEnvironment:
+    def environment(self) -> SeatEnvironment:
         return SeatEnvironment(
             seat_key="builder",
             seat_id="s-1",

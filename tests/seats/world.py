@@ -122,6 +122,7 @@ class World:
             cursors=Cursors(b"k" * 32),
             signals=self.signals,
             count=lambda *labels: self.counted.append(labels),
+            disk_is_full=lambda: database.full,
         )
         self.audit = Audit()
         self.runner = Runner(self.catalogue, database, services, self.audit)

@@ -213,6 +213,26 @@ def apply(file: File, data: Data = None, json: Json = False) -> None:
     _leave(organisation.apply(file, data, as_json=json))
 
 
+@app.command(rich_help_panel="Organisation")
+def verify(
+    timeout: Annotated[
+        str, typer.Option(metavar="TIME", help="How long seats may take to answer.")
+    ] = "10m",
+    data: Data = None,
+    org: Org = None,
+    json: Json = False,
+) -> None:
+    """Check connections, people's ways in, and that every seat works. Always anew; stopped seats are started.
+
+    Exit status 1 unless the organisation is ready; the first condition that is false is named.
+
+    Example: steadmesh verify --timeout 2m
+    """
+    from steadmesh.operator import verify as checks
+
+    _leave(checks.verify(data, org, timeout=timeout, as_json=json))
+
+
 # Seats and people
 
 
