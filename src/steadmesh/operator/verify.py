@@ -15,13 +15,14 @@ from steadmesh.operator.terminal import count, note, result, result_json, table
 from steadmesh.operator.trouble import CommandFailed, WrongUse
 
 LOOK_SECONDS = 0.5
+"""Between two looks, and a hundredth of a second more for each seat: a look at many is work."""
 AT_ONCE = 8
 """Seats that are asked at a time: all of a large organisation at once would only be slower."""
 SUPERVISOR_SECONDS = 2.0
 """How long a supervisor that is just starting may take to say so."""
 BLOCKED_SECONDS = 3.0
 """How long a seat may be called blocked before that is believed: it may be old news."""
-ROUTES = "RoutesExecutable"
+READY = "OperationalReady"
 
 
 def verify(data: str | None, org: str | None, *, timeout: str, as_json: bool) -> int:
@@ -33,22 +34,23 @@ def verify(data: str | None, org: str | None, *, timeout: str, as_json: bool) ->
     probing = _Probing(api, organisation, limit=limit, limit_text=timeout)
     problem = probing.run()
     view = _status(api, organisation)
-    failing = _first_failing(view, probing.failures, problem)
+    conditions = _judged(view, probing.failures, problem)
+    ready = next(condition for condition in conditions if condition["name"] == READY)
     if as_json:
         result_json(
             {
                 "organization": organisation.key,
-                "ready": failing is None,
-                "reason": failing,
-                "conditions": view["conditions"],
+                "ready": ready["ok"],
+                "reason": ready.get("reason"),
+                "conditions": conditions,
                 **checks,
                 "seats": _seats(view, probing.failures),
             }
         )
     else:
-        _show(view, probing.failures)
-    if failing is not None:
-        raise CommandFailed(f"{organisation.key} is not ready: {failing}")
+        _show(conditions, _seats(view, probing.failures))
+    if not ready["ok"]:
+        raise CommandFailed(f"{organisation.key} is not ready: {ready['reason']}")
     if not as_json:
         result(f"{organisation.key} is ready")
     return 0
@@ -91,7 +93,7 @@ class _Probing:
                 if time.monotonic() >= give_up:
                     self._out_of_time(view)
                     return None
-                time.sleep(LOOK_SECONDS)
+                time.sleep(LOOK_SECONDS + len(view["seats"]) / 100)
                 view = _status(self.api, self.organisation)
                 reason = self._nobody_starts(view)
                 if reason is not None:
@@ -193,21 +195,25 @@ def _hopeless(seat: dict[str, Any], asked: _Asked) -> str | None:
     return f"blocked: {detail}" if is_news or (lasts and not is_retried) else None
 
 
-def _first_failing(
+def _judged(
     view: dict[str, Any], failures: dict[str, str], problem: str | None
-) -> str | None:
-    """The first condition that is false, with its reason; nothing when the organisation is ready."""
+) -> list[dict[str, Any]]:
+    """The conditions, with what this pass has found: a seat that passed before has to pass now."""
     own = [f"{key}: {reason}" for key, reason in sorted(failures.items())]
     own = [problem, *own] if problem else own
+    found: list[dict[str, Any]] = []
     for condition in view["conditions"]:
-        if condition.get("informational") or condition["name"] == "OperationalReady":
-            continue
-        if condition["name"] == ROUTES and own:
+        name = condition["name"]
+        if name == "RoutesExecutable" and own:
             more = f" (and {len(own) - 1} more)" if len(own) > 1 else ""
-            return f"{ROUTES}: {own[0]}{more}"
-        if not condition["ok"]:
-            return f"{condition['name']}: {condition.get('reason', '')}"
-    return None
+            found.append({"name": name, "ok": False, "reason": f"{own[0]}{more}"})
+        elif name == READY:
+            false = next((c for c in found if not c["ok"]), None)
+            reason = {} if false is None else {"reason": f"{false['name']}: {false['reason']}"}
+            found.append({"name": name, "ok": false is None, **reason})
+        else:
+            found.append(condition)
+    return found
 
 
 def _seats(view: dict[str, Any], failures: dict[str, str]) -> dict[str, dict[str, Any]]:
@@ -223,14 +229,13 @@ def _seats(view: dict[str, Any], failures: dict[str, str]) -> dict[str, dict[str
     return found
 
 
-def _show(view: dict[str, Any], failures: dict[str, str]) -> None:
+def _show(conditions: list[dict[str, Any]], seats: dict[str, dict[str, Any]]) -> None:
     rows = [
         [condition["name"], "yes" if condition["ok"] else "no", condition.get("reason", "")]
-        for condition in view["conditions"]
+        for condition in conditions
         if not condition.get("informational")
     ]
     table(["condition", "holds", "why"], rows)
-    seats = _seats(view, failures)
     table(
         ["seat", "ready", "why"],
         [
@@ -238,12 +243,10 @@ def _show(view: dict[str, Any], failures: dict[str, str]) -> None:
             for key, seat in seats.items()
         ],
     )
-    for condition in view["conditions"]:
+    for condition in conditions:
         if condition.get("informational") and not condition["ok"]:
             note(f"works without: {condition.get('reason', '')}")
-    if not seats:
-        note("the organisation has no seats; add some to its file and apply it")
-    else:
+    if seats:
         ready = sum(seat["ready"] for seat in seats.values())
         note(f"{ready} of {count(len(seats), 'seat', 'seats')} ready")
 
