@@ -223,6 +223,20 @@ def test_an_instruction_that_is_not_stored_makes_configured_false(world: World) 
     assert (reason or "").startswith("the instruction file:instruction.md#sha256:")
 
 
+def test_a_file_that_this_version_refuses_is_said_and_breaks_nothing(world: World) -> None:
+    def age(tx: Any) -> None:
+        tx.run("UPDATE organisations SET document = replace(document, 'process', 'steam')")
+
+    world.database.write_blocking(age)
+    ok, reason = condition(world, "Configured")
+    assert not ok
+    assert "not valid in this version (execution_profiles.normal.backend: " in (reason or "")
+    with pytest.raises(Refusal) as refused:
+        verified(world)
+    assert refused.value.kind == "invalid"
+    assert "apply it again" in str(refused.value)
+
+
 def test_a_full_disk_makes_storage_false_until_a_write_succeeds(world: World) -> None:
     world.database.full = True
     assert condition(world, "StorageReady") == (False, "the disk of the database is full")

@@ -39,6 +39,8 @@ class SeatFact:
 class Facts:
     """Everything that is looked at."""
 
+    invalid: str | None
+    """What this version refuses in the file in force; then nothing else is known of it."""
     declared: frozenset[str]
     """Seats of the file in force."""
     seats: Sequence[SeatFact]
@@ -66,7 +68,7 @@ def conditions(facts: Facts) -> list[Condition]:
     """The conditions in order, `OperationalReady` with the first false one's reason, and
     `IntegrationsDegraded`, which is not ok while something optional fails.
 
-    Configured: the file in force declares seats, and every instruction text it names is stored.
+    Configured: the file in force is valid in this version and declares seats, and every instruction text it names is stored.
     IdentitiesReady: every declared seat has an identity and a lease.
     ConnectionsAuthenticated: each required connection's adapter is there and its secret has been read.
     IngressReady: what people write over required connections is let in.
@@ -127,6 +129,11 @@ def _probe_missing(seat: SeatFact) -> str | None:
 
 
 def _not_configured(facts: Facts) -> list[str]:
+    if facts.invalid is not None:
+        return [
+            f"the file in force is not valid in this version ({facts.invalid});"
+            " correct it and apply it again"
+        ]
     if not facts.declared:
         return ["the organisation file declares no seat"]
     return [f"the instruction {ref} is not stored" for ref in facts.missing_instructions]

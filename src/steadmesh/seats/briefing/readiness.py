@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 from steadmesh.kernel.database import Row, Transaction
 from steadmesh.seats import organisation as organisations
 from steadmesh.seats.briefing._conditions import Facts, ProbeFact, SeatFact, conditions, not_ready
-from steadmesh.seats.connections import checks_of
+from steadmesh.seats.connections import Verified, checks_of
 from steadmesh.seats.lifecycle import Probe, SeatProbes, probes_of
 from steadmesh.tools import Doc, Result
 
@@ -34,21 +34,9 @@ class Readiness:
 
 def readiness(tx: Transaction, row: Row, seats: Sequence[Row], *, disk_is_full: bool) -> Readiness:
     """The readiness of an organisation with these live seats. Secrets are read anew; no network."""
-    organisation = organisations.in_force(row["document"])
     probes = probes_of(tx, row["id"])
-    facts = Facts(
-        declared=frozenset(organisation.seats),
-        seats=[_seat(seat, probes.get(seat["id"], SeatProbes())) for seat in seats],
-        missing_instructions=_missing_instructions(tx, row["id"], organisation),
-        verified=checks_of(tx, row),
-        optional_bindings=frozenset(
-            key
-            for key, binding in organisation.bindings.items()
-            if not organisation.connections[binding.connection].required
-        ),
-        available_harnesses=organisations.AVAILABLE,
-        disk_is_full=disk_is_full,
-    )
+    of_seats = [_seat(seat, probes.get(seat["id"], SeatProbes())) for seat in seats]
+    facts = _facts(tx, row, of_seats, disk_is_full=disk_is_full)
     return Readiness(
         conditions=[
             ConditionView(
@@ -61,6 +49,35 @@ def readiness(tx: Transaction, row: Row, seats: Sequence[Row], *, disk_is_full: 
         ],
         reasons={seat.key: not_ready(seat, facts.available_harnesses) for seat in facts.seats},
         probes={seat["key"]: probes.get(seat["id"], SeatProbes()).newest for seat in seats},
+    )
+
+
+def _facts(tx: Transaction, row: Row, seats: Sequence[SeatFact], *, disk_is_full: bool) -> Facts:
+    facts = Facts(
+        invalid=None,
+        declared=frozenset(),
+        seats=seats,
+        missing_instructions=(),
+        verified=Verified(connections={}, ingress={}, bindings={}, credentials={}),
+        optional_bindings=frozenset(),
+        available_harnesses=organisations.AVAILABLE,
+        disk_is_full=disk_is_full,
+    )
+    try:
+        organisation = organisations.in_force(row["document"])
+    except organisations.InvalidOrganisation as invalid:
+        first = invalid.problems[0]
+        return replace(facts, invalid=f"{first.path}: {first.message}")
+    return replace(
+        facts,
+        declared=frozenset(organisation.seats),
+        missing_instructions=_missing_instructions(tx, row["id"], organisation),
+        verified=checks_of(tx, row),
+        optional_bindings=frozenset(
+            key
+            for key, binding in organisation.bindings.items()
+            if not organisation.connections[binding.connection].required
+        ),
     )
 
 

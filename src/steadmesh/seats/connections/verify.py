@@ -8,10 +8,17 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from steadmesh.kernel.database import Row, Transaction
+from steadmesh.kernel.errors import Invalid
 from steadmesh.seats import organisation as organisations
 from steadmesh.seats.connections._secrets import Entries, SecretUnreadable, secret_entries
 from steadmesh.seats.identity import live_seats, named_organisation
-from steadmesh.seats.organisation import Binding, Connection, Organisation, in_force
+from steadmesh.seats.organisation import (
+    Binding,
+    Connection,
+    InvalidOrganisation,
+    Organisation,
+    in_force,
+)
 from steadmesh.tools import Args, Call, Doc, Result, endpoint
 
 AVAILABLE = ("terminal",)
@@ -37,6 +44,10 @@ class Verified(Result):
     credentials: Annotated[dict[str, Check], Doc("Whether the secret holds what is needed.")]
 
 
+class NotValidNow(Invalid):
+    """The organisation file in force is not valid in this version ({first}). Correct it and apply it again."""
+
+
 class Verify(Args):
     organization: str
 
@@ -44,11 +55,19 @@ class Verify(Args):
 @endpoint("POST /internal/v1/organizations/{organization}/verify", family="operator", audited=True)
 def verify(call: Call[Any], args: Verify) -> Verified:
     """Check connections, ingress, bindings and credentials anew. That it answers shows that the database takes writes."""
-    return checks_of(call.tx, named_organisation(call.tx, args.organization))
+    row = named_organisation(call.tx, args.organization)
+    try:
+        return checks_of(call.tx, row)
+    except InvalidOrganisation as invalid:
+        first = invalid.problems[0]
+        raise NotValidNow(first=f"{first.path}: {first.message}") from None
 
 
 def checks_of(tx: Transaction, row: Row) -> Verified:
-    """The checks of an organisation in force; each secret is read once, and none is in the result."""
+    """The checks of an organisation in force; each secret is read once, and none is in the result.
+
+    Raises InvalidOrganisation, as `in_force` does.
+    """
     organisation = in_force(row["document"])
     secrets = {key: _secret(c.secret_ref) for key, c in sorted(organisation.connections.items())}
     credentials = {

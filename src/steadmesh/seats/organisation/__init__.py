@@ -58,7 +58,10 @@ FEATURE = Feature(package="steadmesh.seats.organisation")
 
 @lru_cache(maxsize=16)
 def in_force(document: str) -> Organisation:
-    """The organisation behind a stored document. Kept by the text, so no change is missed."""
+    """The organisation behind a stored document. Kept by the text, so no change is missed.
+
+    Raises InvalidOrganisation for one that an older version took and this one would refuse.
+    """
     return compile(json.loads(document))
 
 
