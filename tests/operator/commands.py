@@ -107,6 +107,11 @@ class Program:
         """What it has said on stderr up to now."""
         return "".join(self._err)
 
+    @property
+    def out(self) -> str:
+        """What it has written on stdout up to now."""
+        return "".join(self._out)
+
     def until_says(self, text: str, *, limit: float = 20.0) -> str:
         """Wait for a line of stderr that holds the text, and return it."""
 

@@ -100,8 +100,7 @@ def test_status_in_a_pipe_has_a_line_for_each_seat_and_tabs_between_cells(lumen:
     said = lumen.run("status")
     rows = [line.split("\t") for line in said.out.splitlines()]
     assert [row[:2] for row in rows[1:]] == [[seat, "Stopped"] for seat in SEATS]
-    assert {len(row) for row in rows} == {8}
-    assert said.err == ""
+    assert {len(row) for row in rows} == {9}
 
 
 def test_status_as_json_is_the_service_s_own_view(lumen: Lumen) -> None:
@@ -129,14 +128,15 @@ def test_status_says_why_seats_are_blocked_once_for_all_below_the_table(lumen: L
         assert lumen.service.request("POST", path, body, local=True).status < 300
     screen = Screen()
     steadmesh("status", "--data", str(lumen.service.data), screen=screen)
-    assert screen.getvalue().endswith("lead, reviewer: no sandbox here\n")
+    assert screen.getvalue().endswith("lead, reviewer: blocked: no sandbox here\n")
     assert lumen.run("status").out.count("no sandbox here") == 2
 
 
-def test_status_hints_at_a_missing_supervisor_when_mail_waits(lumen: Lumen) -> None:
+def test_status_says_that_no_supervisor_runs_and_which_mail_waits_for_one(lumen: Lumen) -> None:
     lumen.run("chat", "--user", "ada", "--token", lumen.token, "--wait", "0", stdin="hello\n")
     said = lumen.run("status")
-    assert "mail waits and no seat runs" in said.err
+    assert said.out.count("no supervisor is running: mail will wait") == 1
+    assert said.err.startswith("no supervisor is running: mail will wait. Start one: ")
     assert f"steadmesh supervise lumen --data {lumen.service.data}" in said.err
 
 

@@ -7,9 +7,13 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from steadmesh.tools import Tool
+from steadmesh.tools.run import Runner
 from tests.runner.waiting import until
 from tests.service import notes
 from tests.service.notes import ADA
@@ -161,3 +165,25 @@ def test_polls_hold_nothing_while_they_wait(
     gone.set()
     for thread in threads:
         thread.join(LIMIT)
+
+
+def test_what_only_moves_with_a_hint_is_looked_at_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[str] = []
+    look = Runner.glance
+
+    async def counted(self: Runner, tool: Tool, *rest: Any) -> Any:
+        looks.append(tool.name)
+        return await look(self, tool, *rest)
+
+    monkeypatch.setattr(Runner, "glance", counted)
+    endpoints = [replace(endpoint, looks_every=5.0) for endpoint in notes.FEATURE.endpoints]
+    feature = replace(notes.FEATURE, endpoints=endpoints)
+    with RunningService(families=notes.FAMILIES, features=[feature]) as running:
+        assert take(running, "never", 1.2).status == 204
+        assert len(looks) == 3  # before it waits, when it begins to, and at the end
+        taking = threading.Thread(target=take, args=(running, "a", LIMIT))
+        taking.start()
+        until(lambda: watchers(running, "a"), "a poll that waits")
+        write(running, "a", "one")
+        taking.join(LIMIT / 2)
+        assert not taking.is_alive()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import socket
 import stat
@@ -265,6 +266,23 @@ def test_a_second_signal_ends_it_at_once(serve: Serve, tmp_path: Path) -> None:
         until(lambda: "service stops" in log.read_text(), "the beginning of the end")
         process.send(signal.SIGTERM)
         assert process.ended() == 128 + signal.SIGTERM
+
+
+def test_an_operator_hears_which_process_serves_what_and_what_was_lost() -> None:
+    with RunningService() as running:
+        assert running.request("GET", "/internal/v1/service").status == 401
+        running.service.audit.dropped = 3
+        said = running.request("GET", "/internal/v1/service", local=True).json()
+        assert (said["pid"], said["version"]) == (os.getpid(), __version__)
+        assert said["instance_id"] == running.service.instance_id
+        assert said["database"] == {
+            "engine": "sqlite",
+            "place": running.service.database.place,
+            "ready": True,
+        }
+        assert said["audit_rows_dropped"] == 3
+        metrics = running.request("GET", "/metrics").body.decode()
+        assert "\nsteadmesh_audit_rows_dropped 3.0\n" in metrics
 
 
 def test_an_operator_may_stop_it() -> None:

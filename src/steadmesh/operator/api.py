@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 ADDRESSES = ("STEADMESH_URL", "STEADMESH_PLATFORM_URL")
 RETRY_SECONDS = 10.0
+POLL_SLACK = 10.0
+"""Seconds that the answer of a long poll may come late."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,20 +37,30 @@ class Organisation:
 class Api:
     """The operator's endpoints of one service."""
 
-    def __init__(self, operator: Operator) -> None:
+    def __init__(self, operator: Operator, *, patient: bool = True) -> None:
+        """`patient`: a service that does not answer is asked for a while longer."""
         self.operator = operator
+        self._patient = patient
 
     @classmethod
-    def find(cls, data: str | None) -> Api:
+    def find(cls, data: str | None, *, patient: bool = True) -> Api:
         """The service of a data directory, or of STEADMESH_URL. Raises NoService."""
         if data is None and not any(os.environ.get(name) for name in ADDRESSES):
             data = _configured_data()
-        return cls(for_operator(os.environ, data))
+        return cls(for_operator(os.environ, data), patient=patient)
 
     def get(self, path: str, **query: object) -> Any:
         """The answer of a GET."""
-        text = "&".join(f"{name}={quote(str(value))}" for name, value in query.items())
-        return self._call("GET", f"{path}?{text}" if text else path, None)
+        return self._call("GET", _with_query(path, query), None)
+
+    def poll(self, path: str, *, wait: float, **query: object) -> Any:
+        """The answer of a GET once there is one, nothing if there was none for so many seconds.
+
+        Never tried again: whoever follows something asks anew anyway.
+        """
+        place = _with_query(path, {"wait": f"{wait:g}", **query})
+        answer = self.operator.request("GET", place, timeout=wait + POLL_SLACK, retry_for=0)
+        return self._content(answer)
 
     def post(self, path: str, body: Mapping[str, object]) -> Any:
         """The answer of a POST; nothing for one without content."""
@@ -98,7 +110,10 @@ class Api:
         return seats[key]
 
     def _call(self, method: str, path: str, body: Mapping[str, object] | None) -> Any:
-        answer = self._answer(method, path, body)
+        return self._content(self._answer(method, path, body))
+
+    @staticmethod
+    def _content(answer: Answer) -> Any:
         if answer.status < 400 and not answer.body:
             return None
         if answer.status < 400:
@@ -109,6 +124,8 @@ class Api:
         """Tried once, then for a while longer, of which the person hears."""
         headers = {"Idempotency-Key": new_idempotency_key()} if method == "POST" else {}
         ask = partial(self.operator.request, method, path, body=body, headers=headers)
+        if not self._patient:
+            return ask(retry_for=0)
         try:
             return ask(retry_for=0)
         except Unreachable as problem:
@@ -136,6 +153,11 @@ def _configured_data() -> str | None:
     from steadmesh.kernel.config import load
 
     return str(load({}, os.environ).data)
+
+
+def _with_query(path: str, query: Mapping[str, object]) -> str:
+    text = "&".join(f"{name}={quote(str(value), safe='')}" for name, value in query.items())
+    return f"{path}?{text}" if text else path
 
 
 def nearest(name: str, known: list[str]) -> str:

@@ -9,6 +9,9 @@ from typing import Annotated, Any
 import typer
 
 from steadmesh import __version__
+from steadmesh.operator import seat_commands
+from steadmesh.operator.options import Data, Database, File, Host, Json, Org, Port, Yes
+from steadmesh.operator.options import leave as _leave
 
 app = typer.Typer(
     name="steadmesh",
@@ -23,25 +26,6 @@ seat_app = typer.Typer(
     help="Act as a seat by hand.", no_args_is_help=True, pretty_exceptions_enable=False
 )
 app.add_typer(seat_app, name="seat")
-
-Data = Annotated[
-    str | None,
-    typer.Option("--data", metavar="DIR", help="Data directory [STEADMESH_DATA, ~/.steadmesh]."),
-]
-Org = Annotated[
-    str | None,
-    typer.Option("--org", metavar="KEY", help="Which organisation, if the service has several."),
-]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
-File = Annotated[str, typer.Argument(metavar="FILE", help="The organisation file.")]
-Host = Annotated[
-    str | None, typer.Option(help="Address to listen on; anything but loopback needs a secret.")
-]
-Port = Annotated[int | None, typer.Option(help="Port [3777]; 0 takes any free one.")]
-Database = Annotated[
-    str | None,
-    typer.Option(metavar="URL", help="PostgreSQL URL without a password; default is SQLite."),
-]
 
 
 def _version(asked: bool) -> None:
@@ -96,6 +80,19 @@ def restart(data: Data = None) -> None:
     from steadmesh.operator import service
 
     _leave(service.restart(data))
+
+
+@app.command(rich_help_panel="Service")
+def doctor(data: Data = None, json: Json = False) -> None:
+    """Say what is right and what is wrong on this machine and with the service, and what to do.
+
+    The exit status is 1 if anything is wrong.
+
+    Example: steadmesh doctor --data ./data
+    """
+    from steadmesh.operator import doctor as examination
+
+    _leave(examination.doctor(data, as_json=json))
 
 
 @app.command(rich_help_panel="Service")
@@ -233,18 +230,28 @@ def verify(
     _leave(checks.verify(data, org, timeout=timeout, as_json=json))
 
 
+@app.command(rich_help_panel="Organisation")
+def delete(
+    key: Annotated[str, typer.Argument(metavar="ORG", help="Key of the organisation.")],
+    retention: Annotated[
+        str, typer.Option(metavar="retain|delete", help="What becomes of its data.")
+    ] = "retain",
+    yes: Yes = False,
+    data: Data = None,
+) -> None:
+    """Retire an organisation with all its seats at once. Asks you to type its key.
+
+    Example: steadmesh delete lumen --retention retain
+    """
+    from steadmesh.operator import steering
+
+    _leave(steering.delete(data, key=key, retention=retention, yes=yes))
+
+
 # Seats and people
 
 
-@app.command(rich_help_panel="Seats and people")
-def status(data: Data = None, org: Org = None, json: Json = False) -> None:
-    """Show an organisation's seats: state, waiting mail and its age, dead letters.
-
-    Example: steadmesh status --org lumen
-    """
-    from steadmesh.operator import seats
-
-    _leave(seats.status(data, org, as_json=json))
+app.add_typer(seat_commands.app)
 
 
 @app.command(rich_help_panel="Seats and people")
@@ -327,11 +334,6 @@ def seat_run(
     from steadmesh.operator import seats
 
     _leave(seats.run(data, org, seat=seat, command=command or [], print_mcp=print_mcp))
-
-
-def _leave(status: int) -> None:
-    if status:
-        raise typer.Exit(status)
 
 
 def main() -> None:

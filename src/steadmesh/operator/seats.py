@@ -1,54 +1,20 @@
-"""status, token, seat run."""
+"""token, seat run."""
 
 from __future__ import annotations
 
 import contextlib
-import shlex
-import sys
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 from steadmesh.client.address import NoService
 from steadmesh.client.http import Unreachable
 from steadmesh.operator.api import Api, data_directory
-from steadmesh.operator.terminal import age, note, result, result_json, table
+from steadmesh.operator.terminal import note, result, result_json
 from steadmesh.operator.trouble import CommandFailed, WrongUse, say
 
 BY_HAND = "seat-run"
 """The runner instance of `seat run`; not `manual`, whose token somebody may be using."""
 LONGEST_RUN = "168h"
-
-
-def status(data: str | None, org: str | None, *, as_json: bool) -> int:
-    """Show an organisation's seats."""
-    api = Api.find(data)
-    organisation = api.organisation(org)
-    view = api.get(f"/internal/v1/organizations/{organisation.id}/status")
-    if as_json:
-        result_json(view)
-        return 0
-    seats = view["seats"]
-    reasons = _reasons(seats) if sys.stdout.isatty() else {}
-    table(
-        ["seat", "state", "waiting", "oldest", "dead", "active", "for", "why"],
-        [_row(seat, with_reason=not reasons) for seat in seats],
-        title=f"{view['display_name']} ({view['key']})",
-    )
-    for reason, keys in reasons.items():  # below the table: they are long, and often the same
-        result(f"{', '.join(keys)}: {reason}")
-    if not seats:
-        note("the organisation has no seats; add some to its file and apply it")
-    waiting = any(seat["pending_messages"] and seat["state"] == "Stopped" for seat in seats)
-    if waiting and not any(seat["running"] for seat in seats):
-        note(
-            "mail waits and no seat runs; if it stays so, no supervisor does: "
-            + shlex.join(
-                ["steadmesh", "supervise", organisation.key, *(["--data", data] if data else [])]
-            )
-        )
-    return 0
 
 
 def token(
@@ -116,36 +82,6 @@ def run(
         with contextlib.suppress(CommandFailed, Unreachable, NoService):
             _end_tokens(api, row["seat_id"], BY_HAND)
     return status
-
-
-def _row(seat: dict[str, Any], *, with_reason: bool) -> list[str]:
-    active = age(_seconds_since(seat.get("last_activity")))
-    return [
-        seat["seat"],
-        seat["state"],
-        str(seat["pending_messages"] or ""),
-        age(seat.get("oldest_pending_age_seconds")),
-        str(seat.get("dead_letters") or ""),
-        active and f"{active} ago",
-        ", ".join(seat.get("represents", [])),
-        seat.get("detail", "") if with_reason else "",
-    ]
-
-
-def _reasons(seats: list[dict[str, Any]]) -> dict[str, list[str]]:
-    """What there is to say about the states of seats, and about which."""
-    found: dict[str, list[str]] = {}
-    for seat in seats:
-        if seat.get("detail"):
-            found.setdefault(seat["detail"], []).append(seat["seat"])
-    return found
-
-
-def _seconds_since(time: str | None) -> int | None:
-    """By this machine's clock, which may be a little behind the service's."""
-    if time is None:
-        return None
-    return max(0, int((datetime.now(UTC) - datetime.fromisoformat(time)).total_seconds()))
 
 
 def _issue(api: Api, seat_id: str, instance: str, *, ttl: str) -> dict[str, str]:

@@ -6,8 +6,14 @@ import contextlib
 import json
 import os
 import sys
-from collections.abc import Sequence
-from typing import Any, TextIO
+from collections.abc import Collection, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, TextIO
+
+from steadmesh.kernel.text import for_terminal
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 
 def result(text: str) -> None:
@@ -36,18 +42,38 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, title: str =
             print("\t".join(row))
         return
     from rich.console import Console
+
+    Console().print(drawn(columns, rows, title=title))
+
+
+def drawn(
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    title: str = "",
+    style: str = "none",
+    keep: Collection[str] = (),
+) -> Table:
+    """The table for a terminal; columns without content are left out, but for those to keep.
+
+    What would steer the terminal is taken out of the cells.
+    """
     from rich.table import Table
     from rich.text import Text
 
-    drawn = Table(title=title or None, title_justify="left", box=None, pad_edge=False)
-    shown = [place for place in range(len(columns)) if any(row[place] for row in rows)]
+    made = Table(title=title or None, title_justify="left", box=None, pad_edge=False, style=style)
+    shown = [
+        place
+        for place, name in enumerate(columns)
+        if name in keep or any(row[place] for row in rows)
+    ]
     for place in shown:
         short = all(len(row[place]) <= _NEVER_BROKEN for row in rows)
-        drawn.add_column(columns[place], overflow="fold", no_wrap=short)
+        made.add_column(columns[place], overflow="fold", no_wrap=short)
     for row in rows:
-        cells = [row[place] for place in shown]
-        drawn.add_row(*(Text(cell, style=_STYLES.get(cell, "")) for cell in cells))
-    Console().print(drawn)
+        cells = [for_terminal(row[place]) for place in shown]
+        made.add_row(*(Text(cell, style=_STYLES.get(cell, "")) for cell in cells))
+    return made
 
 
 _NEVER_BROKEN = 24
@@ -86,6 +112,28 @@ def age(seconds: int | None) -> str:
     if seconds < 172_800:
         return f"{seconds // 3_600} h"
     return f"{seconds // 86_400} days"
+
+
+def moment(time: str) -> str:
+    """A time of the service as this machine's clock says it: `14:03:07`, with the date if not today's."""
+    then = datetime.fromisoformat(time).astimezone()
+    is_today = then.date() == datetime.now().astimezone().date()
+    return f"{then:%H:%M:%S}" if is_today else f"{then:%Y-%m-%d %H:%M:%S}"
+
+
+def seconds_since(time: str | None) -> int | None:
+    """By this machine's clock, which may be a little behind the service's."""
+    if time is None:
+        return None
+    return max(0, int((datetime.now(UTC) - datetime.fromisoformat(time)).total_seconds()))
+
+
+def confirmed(question: str, expected: str) -> bool:
+    """Whether the person types what is expected; where nobody can be asked, she did not."""
+    if not sys.stdin.isatty():
+        return False
+    print(f"{question} ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip() == expected
 
 
 def never_fail_on_characters() -> None:

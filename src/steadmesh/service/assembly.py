@@ -161,13 +161,25 @@ def _put_together(
 
     database.on_wake(wake)
     _measure(metrics, database, clock, gauges=catalogue.gauges)
+    metrics.observe(
+        "audit_rows_dropped",
+        "Rows of the audit that this service lost, as its buffer was full.",
+        lambda: [((), audit.dropped)],
+    )
     hosts = (*config.allowed_hosts, *_own_name(config.host))
     wall = Wall(hosts=hosts, origins=config.allowed_origins, secret=config.http_secret)
     app = HttpService(
         runner=runner,
         mcp=mcp,
         wall=wall,
-        health=Health(database, metrics, instance_id, operator_key),
+        health=Health(
+            database,
+            metrics,
+            audit,
+            instance_id=instance_id,
+            started_at=clock.now(),
+            operator_key=operator_key,
+        ),
         clock=clock,
         metrics_open=is_loopback(config.host),
         stop=lambda reason: service.stop(reason),

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
+import platform
 import re
 from dataclasses import dataclass, field
 
 from pydantic_core import to_json
 
 from steadmesh import __version__
+from steadmesh.kernel.clock import Instant, rfc3339
 from steadmesh.kernel.crypto import proof
 from steadmesh.kernel.database import Database
 from steadmesh.kernel.errors import Failure
 from steadmesh.kernel.metrics import CONTENT_TYPE, Metrics
 from steadmesh.service import _store
 from steadmesh.service.replies import JSON, NO_STORE, Refusal, Reply
+from steadmesh.tools.audit import Audit
 
 log = logging.getLogger(__name__)
 
@@ -29,7 +33,9 @@ class Health:
 
     database: Database
     metrics: Metrics
+    audit: Audit
     instance_id: str
+    started_at: Instant
     operator_key: str = field(repr=False)
     """Of the data directory; never said, only proved to be known."""
 
@@ -52,6 +58,25 @@ class Health:
             return Reply(200, to_json({"status": "ready"}), (*JSON, NO_STORE))
         content = {"code": "unavailable", "message": f"not ready: {reason}"}
         return Reply(503, to_json(content), (*JSON, NO_STORE))
+
+    async def about(self) -> Reply:
+        """For operators: which process serves which database, and what it had to leave undone."""
+        obstacle = await self._obstacle()
+        content = {
+            "version": __version__,
+            "instance_id": self.instance_id,
+            "pid": os.getpid(),
+            "started_at": rfc3339(self.started_at),
+            "python": platform.python_version(),
+            "database": {
+                "engine": self.database.engine,
+                "place": self.database.place,
+                "ready": obstacle is None,
+                **({} if obstacle is None else {"reason": obstacle}),
+            },
+            "audit_rows_dropped": self.audit.dropped,
+        }
+        return Reply(200, to_json(content), (*JSON, NO_STORE))
 
     async def measured(self) -> Reply:
         """All metrics, in the text format of Prometheus."""

@@ -34,6 +34,7 @@ log = logging.getLogger(__name__)
 
 TOOLS = b"/v1/tools/"
 TOOL_ROUTE = "/v1/tools/{name}"
+ABOUT_ROUTE = "/internal/v1/service"
 STOP_ROUTE = "/internal/v1/service:stop"
 UNKNOWN_ROUTE = "other"
 WITHOUT_CHECKS = ("/healthz", "/readyz")
@@ -113,6 +114,7 @@ class HttpService:
             ("GET", "/openapi.json", self._openapi),
             ("GET", "/v1/tools", self._list_tools),
             ("POST", "/mcp", self._call_mcp),
+            ("GET", ABOUT_ROUTE, self._about),
             ("POST", STOP_ROUTE, self._stop_service),
         ]
         endpoints = Endpoints(self._runner)
@@ -278,6 +280,12 @@ class HttpService:
         if self._document is None:
             self._document = to_json(document(self._runner.catalogue))
         return Reply(200, self._document)
+
+    async def _about(
+        self, request: Request, values: Mapping[str, str], credentials: Credentials
+    ) -> Outcome:
+        await self._runner.caller(operator.NAME, credentials)
+        return await self._health.about()
 
     async def _stop_service(
         self, request: Request, values: Mapping[str, str], credentials: Credentials

@@ -317,6 +317,15 @@ def _own_paths() -> dict[str, Schema]:
                 | {"400": _json("An error of JSON-RPC, or of the request as such.", rpc)},
             }
         },
+        "/internal/v1/service": {
+            "get": {
+                "operationId": "about_service",
+                "tags": ["operator"],
+                "summary": "Which process serves which database, and what it had to leave undone.",
+                "security": [{"operator": []}],
+                "responses": {"200": _json("This service.", {"type": "object"})} | _failures(),
+            }
+        },
         "/internal/v1/service:stop": {
             "post": {
                 "operationId": "stop_service",

@@ -83,6 +83,17 @@ def all_seats(tx: Transaction, organisation_id: str, limit: int) -> list[str]:
     return [row["id"] for row in rows]
 
 
+def seat_called(tx: Transaction, organisation_id: str, name: str) -> Row | None:
+    """The seat with this id; else the live one with this key; else the last that had it."""
+    return tx.one(
+        "SELECT id, key, retired_at FROM seats WHERE organisation_id = :organisation"
+        " AND (key = :name OR id = :name) ORDER BY CASE WHEN id = :name THEN 0"
+        "  WHEN retired_at IS NULL THEN 1 ELSE 2 END, retired_at DESC LIMIT 1",
+        organisation=organisation_id,
+        name=name,
+    )
+
+
 def seat_id(tx: Transaction, organisation_id: str, key: str) -> str | None:
     """The id of a live seat, and nothing more: for names of locks and recipients."""
     row = tx.one(

@@ -1,7 +1,13 @@
 """The runner's side of a seat: the lease, the next delivery, and what a turn leaves behind."""
 
-from steadmesh.seats.turns import dead_letters, executions, handoff, inbox, leases, requeue
-from steadmesh.seats.turns._store import checkpoints, checkpoints_of, is_idle, move_handoff
+from steadmesh.seats.turns import dead_letters, executions, handoff, inbox, leases, log, requeue
+from steadmesh.seats.turns._store import (
+    checkpoints,
+    checkpoints_of,
+    is_idle,
+    move_handoff,
+    running_turns,
+)
 from steadmesh.seats.turns._store import handoff as handoff_of
 from steadmesh.seats.turns.leaving import Unhandled, forget_seat, give_up_inbox, withdraw
 from steadmesh.tools import Feature
@@ -23,7 +29,9 @@ FEATURE = Feature(
         executions.instructions,
         executions.list_executions,
         executions.list_events,
+        log.seat_log,
         dead_letters.list_dead_letters,
+        dead_letters.show_dead_letter,
         dead_letters.requeue,
     ],
     jobs=[requeue.EXPIRY],
@@ -39,5 +47,6 @@ __all__ = [
     "handoff_of",
     "is_idle",
     "move_handoff",
+    "running_turns",
     "withdraw",
 ]

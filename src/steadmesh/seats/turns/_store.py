@@ -232,6 +232,59 @@ def executions_of(
     )
 
 
+def running_turns(tx: Transaction, organisation_id: str) -> list[Row]:
+    """The turn that each live seat of an organisation is in, if it is in one."""
+    return tx.all(
+        "SELECT d.seat_id, x.id, x.attempt, x.started_at, m.origin, m.sender_seat,"
+        " m.external_user_id FROM seats s"
+        " JOIN deliveries d ON d.seat_id = s.id AND d.open = 1 AND d.state = 'leased'"
+        " JOIN executions x ON x.id = d.execution_id JOIN messages m ON m.number = d.number"
+        " WHERE s.organisation_id = :organisation AND s.retired_at IS NULL",
+        organisation=organisation_id,
+    )
+
+
+def newest_execution(tx: Transaction, seat_id: str) -> Row | None:
+    return tx.one(
+        "SELECT id, state FROM executions WHERE seat_id = :seat"
+        " ORDER BY started_at DESC, id DESC LIMIT 1",
+        seat=seat_id,
+    )
+
+
+def latest_turns(tx: Transaction, seat_id: str, *, limit: int) -> list[Row]:
+    """Newest first, each with what began it and what became of its delivery since."""
+    return tx.all(
+        f"{_TURN} WHERE x.seat_id = :seat ORDER BY x.started_at DESC, x.id DESC LIMIT :limit",
+        seat=seat_id,
+        limit=limit,
+    )
+
+
+def turns_from(
+    tx: Transaction, seat_id: str, *, started: Instant, execution_id: str, limit: int
+) -> list[Row]:
+    """This one and those that began later, oldest first."""
+    return tx.all(
+        f"{_TURN} WHERE x.seat_id = :seat AND x.started_at >= :started"
+        " AND (x.started_at > :started OR x.id >= :execution)"
+        " ORDER BY x.started_at, x.id LIMIT :limit",
+        seat=seat_id,
+        started=started,
+        execution=execution_id,
+        limit=limit,
+    )
+
+
+_TURN = (
+    "SELECT x.id, x.delivery_number, x.message_id, x.generation, x.config_revision, x.adapter,"
+    " x.attempt, x.state, x.error, x.started_at, x.ended_at, m.origin, m.sender_seat,"
+    " m.external_user_id, d.state AS delivery_state, d.due_at, d.execution_id AS last_execution"
+    " FROM executions x LEFT JOIN messages m ON m.number = x.delivery_number"
+    " LEFT JOIN deliveries d ON d.number = x.delivery_number"
+)
+
+
 def add_events(tx: Transaction, rows: Sequence[Mapping[str, Any]]) -> None:
     tx.many(
         "INSERT INTO execution_events (execution_id, kind, correlation_id, data, at)"
@@ -248,6 +301,31 @@ def events_of(tx: Transaction, execution_id: str, *, after: int, limit: int) -> 
         after=after,
         limit=limit,
     )
+
+
+def events_since(
+    tx: Transaction, seat_id: str, *, started: Instant, after: int, limit: int
+) -> list[Row]:
+    """What turns of a seat reported that began at this moment or later, in order."""
+    return tx.all(
+        "SELECT e.number, e.execution_id, e.kind, e.correlation_id, e.data, e.at"
+        " FROM executions x JOIN execution_events e ON e.execution_id = x.id AND e.number > :after"
+        " WHERE x.seat_id = :seat AND x.started_at >= :started ORDER BY e.number LIMIT :limit",
+        seat=seat_id,
+        started=started,
+        after=after,
+        limit=limit,
+    )
+
+
+def has_event_after(tx: Transaction, execution_id: str, number: int) -> bool:
+    row = tx.one(
+        "SELECT 1 AS found FROM execution_events WHERE execution_id = :execution"
+        " AND number > :number LIMIT 1",
+        execution=execution_id,
+        number=number,
+    )
+    return row is not None
 
 
 # Checkpoints
@@ -374,16 +452,32 @@ def forget_checkpoints(tx: Transaction, seat_id: str) -> None:
 # Dead letters
 
 
-def dead_letters(tx: Transaction, organisation_id: str, *, after: int, limit: int) -> list[Row]:
+def dead_letters(
+    tx: Transaction, organisation_id: str, *, seat: str, after: int, limit: int
+) -> list[Row]:
+    """In queue order; of one seat only unless `seat`, a key, is empty."""
     return tx.all(
-        "SELECT d.number, d.message_id, d.attempt, d.error, d.created_at, m.origin, m.sender_seat,"
-        " m.recipient_seat, m.binding FROM deliveries d JOIN messages m ON m.number = d.number"
-        " WHERE d.state = 'dead' AND m.organisation_id = :organisation AND d.number > :after"
-        " ORDER BY d.number LIMIT :limit",
+        f"{_DEAD} AND m.organisation_id = :organisation AND d.number > :after"
+        " AND (:seat = '' OR m.recipient_seat = :seat) ORDER BY d.number LIMIT :limit",
         organisation=organisation_id,
+        seat=seat,
         after=after,
         limit=limit,
     )
+
+
+def dead_letter_text(tx: Transaction, number: int) -> Row | None:
+    """Whole, of a live seat or not."""
+    return tx.one(f"{_DEAD} AND d.number = :number", number=number)
+
+
+_DEAD = (
+    "SELECT d.number, d.message_id, d.attempt, d.error, d.created_at, d.seat_id, m.origin,"
+    " m.sender_seat, m.recipient_seat, m.binding, m.external_user_id, m.conversation_id, m.body,"
+    " m.organisation_id, s.retired_at, s.retire_by FROM deliveries d"
+    " JOIN messages m ON m.number = d.number JOIN seats s ON s.id = d.seat_id"
+    " WHERE d.state = 'dead'"
+)
 
 
 def dead_letter(tx: Transaction, number: int) -> Row | None:

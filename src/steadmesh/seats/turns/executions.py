@@ -69,6 +69,7 @@ def post_events(call: SeatCall, args: PostEvents) -> None:
     ]
     _store.add_events(call.tx, rows)
     note_activity(call.tx, call.caller.seat_id, call.now)
+    call.tx.wake(f"log:{call.caller.organisation_id}")
 
 
 def _event_row(execution: str, event: dict[str, Any], index: int, now: Instant) -> dict[str, Any]:
