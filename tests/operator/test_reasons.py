@@ -77,6 +77,8 @@ def test_a_lease_that_keeps_others_out_is_told_with_its_holder(state: str, holde
     held = seat(state=state, running=True, lease_holder=holder, lease_expires_at=at(4_000))
     words = f"lease held by instance {holder} until {local(4_000)} unless renewed"
     assert why(held, supervised=True) == words
+    said = {**held, "detail": f"lease held by instance {holder}", "pending_messages": 1}
+    assert why(said, supervised=True) == words
 
 
 def test_retiring_is_told_with_its_end() -> None:

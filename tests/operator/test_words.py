@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import signal
 import subprocess
 from pathlib import Path
 
@@ -60,6 +61,14 @@ def test_wrong_use_is_exit_status_2_and_said_on_stderr(words: tuple[str, ...]) -
     "words",
     [
         ("status",),
+        ("status", "--watch"),
+        ("logs", "lead"),
+        ("dead-letters", "list"),
+        ("dead-letters", "show", "1"),
+        ("dead-letters", "requeue", "1"),
+        ("suspend", "lead"),
+        ("resume", "lead"),
+        ("delete", "lumen", "--yes"),
         ("token", "lead"),
         ("supervise",),
         ("seat", "run", "lead", "ls"),
@@ -175,6 +184,41 @@ def test_the_nearest_name_is_offered_or_all_of_them() -> None:
     assert api.nearest("lad", ["lead", "rep"]) == " Did you mean lead?"
     assert api.nearest("x", ["lead", "rep"]) == " There are: lead, rep."
     assert api.nearest("x", []) == ""
+
+
+def test_ctrl_c_while_the_commands_are_loaded_ends_the_program_without_a_word(
+    tmp_path: Path,
+) -> None:
+    script = (
+        "import os, signal, sys\n"
+        "class Pressed:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name == 'steadmesh.operator.main':\n"
+        "            os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Pressed())\n"
+        "from steadmesh.operator.program import main\n"
+        "main()\n"
+    )
+    done = subprocess.run(
+        [PROGRAM[0], "-P", "-c", script],
+        capture_output=True,
+        timeout=60,
+        env=environment(tmp_path),
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, b"", b"")
+
+
+def test_the_program_runs_the_command_that_was_typed(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [PROGRAM[0], "-P", "-m", "steadmesh.operator.program", "--version"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env=environment(tmp_path),
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (0, f"steadmesh {__version__}\n")
 
 
 def test_what_is_asked_first_loads_neither_the_service_nor_tables(tmp_path: Path) -> None:

@@ -10,6 +10,8 @@ from steadmesh.operator.terminal import age, moment, seconds_since
 NOBODY = "no supervisor is running: mail will wait"
 STARTED_BY_SUPERVISOR = "start-"
 """How the instances begin that a supervisor starts."""
+_HELD = "lease held by instance"
+"""How the supervisor's own word on it begins."""
 _NOT_AT_WORK = ("Stopped", "Recovering", "Provisioning")
 _SENDERS = {
     "schedule": "a schedule",
@@ -50,7 +52,7 @@ def why(seat: Mapping[str, Any], *, supervised: bool) -> str:
     found = []
     if state == "Blocked":
         found.append(f"blocked: {detail}" if detail else "blocked")
-    elif detail:
+    elif detail and not detail.startswith(_HELD):  # that is told below, with the lease's end
         found.append(detail)
     if not seat.get("turn"):
         found += _why_mail_waits(seat, supervised=supervised)
@@ -66,7 +68,7 @@ def _why_mail_waits(seat: Mapping[str, Any], *, supervised: bool) -> list[str]:
     if seat.get("running") and holder and (by_hand or seat["state"] in _NOT_AT_WORK):
         until = seat.get("lease_expires_at")
         renewed = f" until {moment(until)} unless renewed" if until else ""
-        found.append(f"lease held by instance {holder}{renewed}")
+        found.append(f"{_HELD} {holder}{renewed}")
     if not seat["pending_messages"]:
         return found
     if seconds_since(seat.get("next_attempt_at")) == 0:  # it lies in the future
