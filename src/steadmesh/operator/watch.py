@@ -6,10 +6,12 @@ import json
 import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
+from queue import Empty, SimpleQueue
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from rich.console import Console, Group, RenderableType
     from rich.live import Live
 
-REFRESH_PER_SECOND = 2
+REFRESH_SECONDS = 0.5
 """Ages go on between two pictures, and a resized terminal is filled anew."""
 
 
@@ -49,23 +51,79 @@ def _on_screen(service: Service, data: str | None, console: Console) -> int:
     from rich.live import Live
 
     board = Board(console, data)
-    status = 0
+    news = _followed(service)
     try:
         with (
-            ended_by_signals(),
-            Live(
-                board, console=console, screen=True, refresh_per_second=REFRESH_PER_SECOND
-            ) as live,
-            _stopped_by_ctrl_z(live),
+            _signals_as_news(news),
+            Live(board, console=console, screen=True, auto_refresh=False) as live,
         ):
-            for picture in pictures(service):
-                board.show(picture)
-                live.refresh()
-    except Ended as ended:
-        status = ended.status
-    if board.view is not None:  # the last picture stays, as the screen is taken away
-        console.print(board.whole())
+            status = _shown(board, live, news)
+    finally:
+        if board.view is not None:  # the last picture stays, as the screen is taken away
+            console.print(board.whole())
     return status
+
+
+class _Pause:
+    """Ctrl-Z was pressed."""
+
+
+News = SimpleQueue[Picture | Exception | Ended | _Pause]
+"""All that happens, for the one thread that draws: a signal never comes between its strokes."""
+
+
+def _followed(service: Service) -> News:
+    news: News = SimpleQueue()
+
+    def follow() -> None:
+        try:
+            for picture in pictures(service):
+                news.put(picture)
+        except Exception as problem:
+            news.put(problem)
+
+    # A daemon: a poll that is under way when we end may go on for its whole wait.
+    threading.Thread(target=follow, name="follow", daemon=True).start()
+    return news
+
+
+def _shown(board: Board, live: Live, news: News) -> int:
+    """Draw until a signal asks for the end; the exit status."""
+    live.refresh()
+    while True:
+        try:
+            item = news.get(timeout=REFRESH_SECONDS)
+        except Empty:
+            live.refresh()
+            continue
+        match item:
+            case Picture():
+                board.show(item)
+                live.refresh()
+            case _Pause():
+                live.stop()
+                os.kill(os.getpid(), signal.SIGSTOP)  # and here it goes on
+                live.start(refresh=True)
+            case Ended():
+                return item.status
+            case _:
+                raise item
+
+
+@contextmanager
+def _signals_as_news(news: News) -> Iterator[None]:
+    """Ctrl-C, SIGTERM and Ctrl-Z. A second Ctrl-C does not disturb the clearing up."""
+
+    def hear(number: int, frame: FrameType | None) -> None:
+        news.put(_Pause() if number == signal.SIGTSTP else Ended(number))
+
+    heard = (signal.SIGINT, signal.SIGTERM, signal.SIGTSTP)
+    before = {number: signal.signal(number, hear) for number in heard}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 class Board:
@@ -161,22 +219,6 @@ def _shortened(
 
     ordered = sorted(view["seats"], key=rank)
     return {**view, "seats": ordered[:room]}, ordered[room:]
-
-
-@contextmanager
-def _stopped_by_ctrl_z(live: Live) -> Iterator[None]:
-    """Ctrl-Z gives the terminal back while we are stopped."""
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        live.stop()
-        os.kill(os.getpid(), signal.SIGSTOP)  # goes on here
-        live.start(refresh=True)
-
-    before = signal.signal(signal.SIGTSTP, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTSTP, before)
 
 
 # Into a pipe
