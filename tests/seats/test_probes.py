@@ -170,7 +170,7 @@ def test_a_probe_that_waits_when_its_seat_retires_has_failed(world: World) -> No
     engineer, probe = world.seats["engineer"], ask(world, "engineer")
     world.apply(without("engineer"))
     found = world.operate(READ, seat=engineer, probe=probe)
-    assert (found["status"], found["reason"]) == ("failed", "the seat is retiring")
+    assert (found["status"], found["reason"]) == ("failed", "given up: the seat leaves the organisation")
 
 
 def test_a_probe_in_its_turn_when_the_seat_retires_may_still_pass(world: World) -> None:

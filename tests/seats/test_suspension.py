@@ -60,6 +60,7 @@ def busy(world: World) -> tuple[Actor, Actor]:
         lead("messages.send", to="engineer", body=f"{number}")
     engineer.next()
     engineer("handoff.update", objective="x")
+    world.operate("POST /internal/v1/seats/{seat}/probe", seat=engineer.seat_id)
     return lead, engineer
 
 
@@ -73,11 +74,11 @@ def test_s10_a_deleted_organisations_tokens_open_nothing_and_its_data_stays(worl
     with pytest.raises(Refusal) as refusal:
         runtime(world)
     assert refusal.value.code == "not_found"
-    assert rows(world, "SELECT count(*) AS n FROM messages") == 3
+    assert rows(world, "SELECT count(*) AS n FROM messages") == 4
     assert rows(world, "SELECT count(*) AS n FROM deliveries WHERE open = 1") == 0
     assert rows(world, "SELECT count(*) AS n FROM executions WHERE state = 'running'") == 0
     world.jobs()
-    assert rows(world, "SELECT count(*) AS n FROM messages") == 3
+    assert rows(world, "SELECT count(*) AS n FROM messages") == 4
 
 
 def test_s10_with_its_data_deleted_nobody_knows_its_tokens_any_more(world: World) -> None:
@@ -109,6 +110,8 @@ TABLES = (
     "checkpoints",
     "handoffs",
     "retirements",
+    "probes",
+    "supervisors",
     "terminal_lines",
     "terminal_readers",
     "ingress_events",
@@ -124,7 +127,7 @@ def test_a_purge_leaves_other_organisations_alone(world: World) -> None:
     world.operate(DELETE, organization=first, retention="delete")
     for _ in range(100):
         world.jobs()
-    assert lead("status", seats=["engineer"])["seats"][0]["pending_messages"] == 3
+    assert lead("status", seats=["engineer"])["seats"][0]["pending_messages"] == 4
     assert engineer.next()["message"]["body"] == "0"
 
 

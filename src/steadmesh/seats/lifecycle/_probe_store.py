@@ -102,6 +102,10 @@ def older_probes(tx: Transaction, seat_id: str, kept: int) -> list[Row]:
     )
 
 
+def all_probes(tx: Transaction, seat_id: str) -> list[Row]:
+    return tx.all("SELECT id, conversation_id FROM probes WHERE seat_id = :seat", seat=seat_id)
+
+
 def drop_probe(tx: Transaction, probe_id: str) -> None:
     tx.run("DELETE FROM probes WHERE id = :id", id=probe_id)
 

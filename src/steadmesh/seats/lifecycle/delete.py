@@ -13,7 +13,7 @@ from steadmesh.kernel import outbox
 from steadmesh.kernel.database import Locks, Transaction, exclusive
 from steadmesh.kernel.jobs import Job, JobContext
 from steadmesh.seats import connections, identity, messages, organisation, turns
-from steadmesh.seats.lifecycle import _store
+from steadmesh.seats.lifecycle import _store, probe
 from steadmesh.tools import Args, Call, Doc, endpoint
 
 log = logging.getLogger(__name__)
@@ -79,6 +79,7 @@ def _purge(tx: Transaction, scope: str) -> None:
     if seat_id is not None:
         if turns.forget_seat(tx, seat_id, BATCH) or messages.forget_seat(tx, seat_id, BATCH):
             return
+        probe.forget_probes(tx, seat_id)
         _store.forget_retirement(tx, seat_id)
         identity.forget_seat(tx, seat_id)
     elif not connections.forget_organisation(tx, scope, BATCH):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any
@@ -100,10 +100,19 @@ def start(call: Call[Any], args: StartProbe) -> ProbeStarted:
         conversation_id=conversation,
         now=now,
     )
-    for old in store.older_probes(tx, row["id"], KEPT):
-        forget_conversation(tx, old["conversation_id"])
-        store.drop_probe(tx, old["id"])
+    _forget(tx, store.older_probes(tx, row["id"], KEPT))
     return ProbeStarted(probe_id=probe_id, status="pending")
+
+
+def forget_probes(tx: Transaction, seat_id: str) -> None:
+    """Drop all probes of a seat, with their messages."""
+    _forget(tx, store.all_probes(tx, seat_id))
+
+
+def _forget(tx: Transaction, probes: Iterable[Row]) -> None:
+    for row in probes:
+        forget_conversation(tx, row["conversation_id"])
+        store.drop_probe(tx, row["id"])
 
 
 class ReadProbe(Args):
