@@ -14,7 +14,7 @@ from steadmesh.operator.api import Api, Organisation, Refused
 from steadmesh.operator.doctor import Finding, info, ok, wrong
 from steadmesh.operator.doctor_machine import size
 from steadmesh.operator.reasons import NOBODY, why
-from steadmesh.operator.status import supervise_command
+from steadmesh.operator.status import failing_conditions, supervise_command
 from steadmesh.operator.terminal import age, count, seconds_since
 
 LONG_WAIT = 1_800
@@ -126,15 +126,18 @@ def _conditions(organisation: Organisation, view: Mapping[str, Any]) -> Iterator
     if not conditions:
         return
     about = f"{organisation.key}, conditions"
-    failed = [condition for condition in conditions if not condition["ok"]]
+    failed = failing_conditions(view)
     if not failed:
         yield ok(about, f"all {len(conditions)} hold")
+    look = f"steadmesh verify --org {organisation.key}"
     for condition in failed:
-        yield wrong(
-            about,
-            f"{condition['name']} does not hold: {condition.get('reason', 'no reason is given')}",
-            f"a fresh look: steadmesh verify --org {organisation.key}",
-        )
+        says = f"{condition['name']} does not hold: {condition.get('reason', 'no reason is given')}"
+        if condition.get("untried"):
+            yield info(about, f"not verified yet; {look}")
+        elif condition.get("informational"):
+            yield info(about, says)
+        else:
+            yield wrong(about, says, f"a fresh look: {look}")
 
 
 def _seats(organisation: Organisation, view: Mapping[str, Any]) -> Iterator[Finding]:

@@ -64,11 +64,19 @@ def remarks_on(view: Mapping[str, Any], data: str | None) -> list[str]:
     found = []
     if not has_supervisor(view):
         found.append(f"{NOBODY}. Start one: {supervise_command(view['key'], data)}")
-    for condition in view.get("conditions") or ():
-        if not condition["ok"]:
-            reason = condition.get("reason")
+    for condition in failing_conditions(view):
+        reason = condition.get("reason")
+        if condition.get("untried"):
+            found.append(f"not verified yet: steadmesh verify --org {view['key']}")
+        else:
             found.append(f"not ok: {condition['name']}" + (f": {reason}" if reason else ""))
     return found
+
+
+def failing_conditions(view: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The conditions that do not hold, without the one that only sums them up."""
+    conditions = view.get("conditions") or ()
+    return [c for c in conditions if not c["ok"] and c["name"] != "OperationalReady"]
 
 
 def supervise_command(key: str, data: str | None) -> str:

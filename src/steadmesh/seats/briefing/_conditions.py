@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from steadmesh.seats.connections import Verified
 
 SANDBOX_REFUSED = "this machine cannot enforce"
 """How a supervisor's reason begins when it may not run a seat for want of its sandbox."""
+
+
+UNDER_WAY = "its first probe is under way"
+NEVER_PROBED = "it was never probed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +66,8 @@ class Condition:
     ok: bool
     reason: str | None = None
     informational: bool = False
+    untried: bool = False
+    """Not ok only because seats were not probed yet: nothing is known to be wrong."""
 
 
 def conditions(facts: Facts) -> list[Condition]:
@@ -88,7 +94,7 @@ def conditions(facts: Facts) -> list[Condition]:
         _first("StorageReady", ["the disk of the database is full"] if facts.disk_is_full else []),
         _first("HarnessCompatible", _without_harness(facts, serving)),
         _first("SandboxEnforced", _without_sandbox(serving)),
-        _first("RoutesExecutable", _not_executable(facts, serving)),
+        _routes_executable(facts, serving),
     ]
     false = next((condition for condition in found if not condition.ok), None)
     reason = None if false is None else f"{false.name}: {false.reason}"
@@ -99,7 +105,9 @@ def conditions(facts: Facts) -> list[Condition]:
     ]
     return [
         *found,
-        Condition("OperationalReady", false is None, reason),
+        Condition(
+            "OperationalReady", false is None, reason, untried=false is not None and false.untried
+        ),
         Condition("IntegrationsDegraded", not degraded, _together(degraded), informational=True),
     ]
 
@@ -120,7 +128,7 @@ def not_ready(seat: SeatFact, available_harnesses: frozenset[str]) -> str | None
 def _probe_missing(seat: SeatFact) -> str | None:
     probe = seat.ended
     if probe is None:
-        return "its first probe is under way" if seat.probe_pending else "it was never probed"
+        return UNDER_WAY if seat.probe_pending else NEVER_PROBED
     if not probe.passed:
         return f"its probe failed: {probe.reason or 'no reason was given'}"
     if probe.revision != seat.config_revision:
@@ -190,11 +198,12 @@ def _without_sandbox(serving: Iterable[SeatFact]) -> list[str]:
     return [f"{', '.join(keys)}: {reason}" for reason, keys in reasons.items()]
 
 
-def _not_executable(facts: Facts, serving: Iterable[SeatFact]) -> list[str]:
-    reasons: Mapping[str, str | None] = {
-        seat.key: not_ready(seat, facts.available_harnesses) for seat in serving
-    }
-    return [f"{key}: {reason}" for key, reason in reasons.items() if reason is not None]
+def _routes_executable(facts: Facts, serving: Iterable[SeatFact]) -> Condition:
+    reasons = {seat.key: not_ready(seat, facts.available_harnesses) for seat in serving}
+    wrong = {key: reason for key, reason in reasons.items() if reason is not None}
+    found = _first("RoutesExecutable", [f"{key}: {reason}" for key, reason in wrong.items()])
+    untried = bool(wrong) and all(reason in (UNDER_WAY, NEVER_PROBED) for reason in wrong.values())
+    return replace(found, untried=untried)
 
 
 def _first(name: str, problems: Sequence[str]) -> Condition:

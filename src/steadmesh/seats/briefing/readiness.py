@@ -21,6 +21,9 @@ class ConditionView(Result):
     informational: Annotated[
         bool | None, Doc("It does not count to OperationalReady; absent for those that do.")
     ] = None
+    untried: Annotated[
+        bool | None, Doc("Not ok only for want of a first probe; absent otherwise.")
+    ] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +47,7 @@ def readiness(tx: Transaction, row: Row, seats: Sequence[Row], *, disk_is_full: 
                 ok=condition.ok,
                 reason=condition.reason,
                 informational=condition.informational or None,
+                untried=condition.untried or None,
             )
             for condition in conditions(facts)
         ],
