@@ -33,6 +33,7 @@ Process = subprocess.Popen[bytes]
 
 ANSWER_SECONDS = 60.0
 END_SECONDS = 30.0
+REPRESENTATIVE = "rep_ada"
 GREETING = "hello"
 WORK = """\
 /delegate lead /task
@@ -40,6 +41,13 @@ WORK = """\
 /tool clock.now {"timezone": "Europe/Paris"}
 /file write notes/plan.md built by builder_one
 /file read notes/plan.md"""
+
+IDLE_SECONDS = 2
+"""So short only here; the organisation file says 15 minutes."""
+AFTER_SLEEP = "are you still there?"
+LONG_WORK = """\
+/sleep 2s
+/reply done, although I was killed in the middle of it"""
 
 GO_ON = (
     "export PATH=$PWD/.venv/bin:$PATH",
@@ -88,13 +96,45 @@ def _talk(api: Api, organisation: Organisation, folder: Path, supervisor: Proces
     _step(4, "Ada writes to her representative, as in `steadmesh chat`")
     try:
         for text in (GREETING, WORK):
-            _said(text)
-            talk.send(text)
-            _wait_for_answer(talk, supervisor)
+            _ask(talk, text, supervisor)
+        _step(
+            5,
+            f"seats that have nothing to do for {IDLE_SECONDS} s are stopped; a message wakes one",
+        )
+        _wait_for(api, organisation, "Stopped", supervisor)
+        _ask(talk, AFTER_SLEEP, supervisor)
+        _step(6, "her representative is killed in the middle of a turn; the message is not lost")
+        _said(LONG_WORK)
+        talk.send(LONG_WORK)
+        _wait_for(api, organisation, "Executing", supervisor)
+        _kill_runner(folder / "data", api.seat(organisation, REPRESENTATIVE)["seat_id"])
+        _wait_for_answer(talk, supervisor)
     finally:  # before the service goes, which both would miss
         done.set()
         watcher.join(5)
         talk.close()
+
+
+def _ask(talk: Conversation, text: str, supervisor: Process) -> None:
+    _said(text)
+    talk.send(text)
+    _wait_for_answer(talk, supervisor)
+
+
+def _wait_for(api: Api, organisation: Organisation, state: str, supervisor: Process) -> None:
+    """Until her representative is in a state."""
+    until = time.monotonic() + ANSWER_SECONDS
+    while api.seat(organisation, REPRESENTATIVE)["state"] != state:
+        if supervisor.poll() is not None or time.monotonic() > until:
+            raise CommandFailed(f"{REPRESENTATIVE} did not come to be {state}")
+        time.sleep(0.05)
+
+
+def _kill_runner(data: Path, seat_id: str) -> None:
+    for runs in data.glob(f"seats/*/{seat_id}/runner/run"):
+        for start in found_again(runs):
+            pid = start.kill_runner()
+            _detail(f"kill -9 {pid}, the process of {REPRESENTATIVE}")
 
 
 def _wait_for_answer(talk: Conversation, supervisor: Process) -> None:
@@ -131,11 +171,12 @@ _WORDS = {
     "Executing": "works on a message",
     "Quiescing": "finishes",
     "Stopped": "has stopped",
+    "Recovering": "its process is gone: nobody can act as it any more",
 }
 
 
 def _show_turns(api: Api, organisation: Organisation) -> None:
-    _step(5, "what happened, as the service recorded it")
+    _step(7, "what happened, as the service recorded it")
     for turn in _ended_turns(api, organisation):
         about = f"{turn['state']}, attempt {turn['attempt']}, generation {turn['generation']}"
         _detail(f"{turn['started_at'][11:23]}  {turn['key']:12} {about}")
@@ -208,7 +249,11 @@ def _supervisor(folder: Path) -> Iterator[Process]:
         str(data),
     ]
     process = subprocess.Popen(  # noqa: S603 - our own program, by absolute path
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        command,
+        env=os.environ | {"STEADMESH_SUPERVISOR_IDLE_TIMEOUT": f"{IDLE_SECONDS}s"},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
     )
     try:
         yield process

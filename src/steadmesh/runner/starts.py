@@ -106,6 +106,13 @@ class Start:
         for leader in recorded_groups(self.folder.path):
             kill_group(leader, signal.SIGKILL)
 
+    def kill_runner(self) -> int | None:
+        """End the runner alone, as an accident would; its pid."""
+        if self._process is None:
+            return None
+        kill(self._process, signal.SIGKILL)
+        return self._process.pid
+
     def last_word(self) -> str:
         """How the runner ended, in words for people."""
         code = self.exit_code
