@@ -96,6 +96,23 @@ def test_an_address_whose_pid_was_given_to_another_process_is_dead(tmp_path: Pat
     assert not address.is_alive() or process_start(os.getpid()) is None
 
 
+@pytest.mark.skipif(process_start(os.getpid()) is None, reason="this system has no /proc")
+@pytest.mark.parametrize("with_start", [True, False])
+def test_an_address_whose_process_ended_is_dead_though_nobody_took_note(
+    tmp_path: Path, *, with_start: bool
+) -> None:
+    """A parent that does not wait for its children, as in many containers, leaves their remains."""
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    write_address(tmp_path, pid=child.pid, started=process_start(child.pid) if with_start else None)
+    address = from_data_directory(tmp_path)
+    assert address is not None
+    assert address.is_alive()
+    child.kill()
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    assert not address.is_alive()
+    child.communicate()
+
+
 def test_an_address_without_a_start_time_goes_by_the_pid(tmp_path: Path) -> None:
     write_address(tmp_path, started=None)
     alive = from_data_directory(tmp_path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -273,6 +274,43 @@ def test_a_database_url_with_a_password_may_stand_in_a_file_of_its_own(machine: 
     assert machine.load(DATABASE_FILE=str(file)).database == WITH_PASSWORD
 
 
+@pytest.mark.parametrize("url", ["postgresql://x:hunter%2B2@[::1/mesh", "postgresql://[db]/mesh"])
+def test_a_database_url_that_cannot_be_read_is_told_without_its_password(
+    machine: Machine, url: str
+) -> None:
+    file = machine.write(url, name="database")
+    machine.write(f"database_file = '{file}'")
+    [problem] = machine.problems()
+    assert "database_file: is no URL that can be read" in problem
+    assert "hunter" not in problem
+
+
+def test_how_long_things_are_kept_is_given_in_days(machine: Machine) -> None:
+    machine.write("[retention]\nexecutions = '7d'\naudit = 'forever'\nevents = 0")
+    config = machine.load(RETENTION_MESSAGES="36h")
+    kept = config.retention
+    assert (kept.period("executions"), kept.period("audit")) == (7 * 86_400_000_000, None)
+    shown = {name: _row(config, f"retention.{name}").value for name in ("messages", "audit")}
+    assert shown == {"messages": "36h", "audit": "forever"}
+    assert _row(config, "retention.events").value == "forever"
+    assert _row(config, "retention.executions").value == "7d"
+    assert _row(config, "retention.deliveries") == Row(
+        "retention.deliveries",
+        "30d",
+        "default",
+        "Messages' way through an inbox, once it is at its end.",
+    )
+
+
+@pytest.mark.parametrize("value", ["1h", "-1d", "0d", "soon", "", "99999999d", True, [1]])
+def test_less_than_a_day_is_not_enough_to_repeat_what_went_wrong(
+    machine: Machine, value: object
+) -> None:
+    machine.write(f"[retention]\nexecutions = {json.dumps(value)}")
+    [problem] = machine.problems()
+    assert "retention.executions: must be a number of days such as 90d" in problem
+
+
 def test_a_secret_on_the_command_line_is_refused_and_not_repeated(machine: Machine) -> None:
     [problem] = machine.problems({"http_secret": SECRET})
     assert "STEADMESH_HTTP_SECRET_FILE" in problem
@@ -304,7 +342,7 @@ def test_secrets_are_shown_masked_and_known_to_the_log(machine: Machine) -> None
 def test_every_setting_has_a_sentence(machine: Machine) -> None:
     rows = explain(machine.load())
     assert all(row.sentence.endswith(".") for row in rows)
-    assert len(rows) == 12
+    assert len(rows) == 21
 
 
 def test_reading_the_configuration_needs_the_standard_library_only() -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import uuid
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
 
 from steadmesh.kernel.clock import TurnedClock
-from steadmesh.kernel.database import Database, DatabaseProblem, Transaction
+from steadmesh.kernel.database import Database, DatabaseProblem, Transaction, open_database
 from steadmesh.kernel.database.migrations import is_newer, migrate, migrations_of
 from steadmesh.kernel.secret import service_secret
 
@@ -84,3 +85,22 @@ def test_every_replica_has_the_same_secret(database: Database) -> None:
     migrate(database, KERNEL, TurnedClock())
     assert service_secret(database) == service_secret(database)
     assert len(service_secret(database)) == 32
+
+
+def test_a_migration_has_all_the_time_it_needs(postgres_url: str, feature: str) -> None:
+    """And so has one that waits for another replica's; other work is hurried again."""
+    database = open_database(postgres_url)
+    asked = "current_setting('statement_timeout') AS run, current_setting('lock_timeout') AS wait"
+    script = Path(migrations_path(feature)) / "0002_big.sql"
+    script.write_text(f"CREATE TABLE limits AS SELECT {asked}")
+    migrate(database, [feature], TurnedClock())
+    limits = database.read_blocking(lambda tx: tx.one("SELECT run, wait FROM limits"))
+    assert limits == {"run": "0", "wait": "0"}
+    again = database.write_blocking(lambda tx: tx.one(f"SELECT {asked}"))
+    assert again == {"run": "10s", "wait": "2s"}
+    database.close()
+
+
+def migrations_path(package: str) -> str:
+    """The folder with a made-up package's migrations."""
+    return str(files(package) / "migrations")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -9,8 +10,9 @@ import pytest
 
 from steadmesh.kernel import outbox
 from steadmesh.kernel.clock import TurnedClock
+from steadmesh.kernel.config_tables import Retention
 from steadmesh.kernel.database import Database, Transaction, open_database
-from steadmesh.kernel.database.migrations import migrate
+from steadmesh.kernel.database.migrations import migrate, migrations_of
 from steadmesh.kernel.jobs import JobContext
 
 
@@ -118,4 +120,130 @@ def test_positions_have_no_gap_and_no_double_under_16_writers(postgres_url: str)
             other.result(60)
     assert [position for position, _ in seen] == list(range(1, 321))
     assert {name for _, name in seen} == {f"{w}-{n}" for w in range(16) for n in range(20)}
+    database.close()
+
+
+def trim(database: Database, *, at: int) -> int:
+    """Remove the events from before that moment."""
+    clock = TurnedClock(at)
+    context = JobContext(database, clock, lambda: False, retention=Retention(events=0))
+    return outbox.TRIMMING.step(context)
+
+
+def test_positions_go_on_where_they_were_after_all_events_were_trimmed(ready: Database) -> None:
+    for name in "abc":
+        record(ready, name)
+    number(ready)
+    assert trim(ready, at=2) == 3
+    record(ready, "d")
+    number(ready)
+    assert names(ready, after=3) == ["d"]
+    assert ready.read_blocking(outbox.last_position) == 4
+
+
+def test_a_reader_for_whom_events_are_missing_is_told_to_start_over(ready: Database) -> None:
+    for name in "abc":
+        record(ready, name)
+    number(ready)
+    trim(ready, at=2)
+    record(ready, "d")
+    number(ready)
+    with pytest.raises(outbox.StartOver) as caught:
+        names(ready, after=2)
+    assert caught.value.detail() == {"after": 2, "last": 4}
+    assert names(ready, after=3) == ["d"]
+
+
+def test_a_position_that_was_never_given_is_told_from_the_newest(ready: Database) -> None:
+    record(ready, "a")
+    number(ready)
+    with pytest.raises(outbox.StartOver):
+        names(ready, after=2)
+    assert names(ready, after=1) == []
+
+
+def test_an_event_without_a_position_is_not_trimmed(postgres_url: str) -> None:
+    database = open_database(postgres_url)
+    migrate(database, ["steadmesh.kernel"], TurnedClock())
+    record(database, "numbered")
+    number(database)
+    record(database, "not yet")
+    assert trim(database, at=2) == 1
+    number(database)
+    assert names(database, after=1) == ["not yet"]
+    database.close()
+
+
+def test_positions_of_a_replica_of_the_version_before_are_not_given_again(
+    postgres_url: str,
+) -> None:
+    """It gives them without counting: for the seconds until it notices the new schema."""
+    database = open_database(postgres_url)
+    migrate(database, ["steadmesh.kernel"], TurnedClock())
+    record(database, "by the old one")
+    database.write_blocking(lambda tx: tx.run("UPDATE events SET position = 1"))
+    record(database, "by the new one")
+    number(database)
+    assert names(database, after=1) == ["by the new one"]
+    database.close()
+
+
+def test_positions_of_a_database_that_has_events_go_on_behind_them(postgres_url: str) -> None:
+    database = open_database(postgres_url)
+    [events, positions] = [
+        re.sub(r"--[^\n]*", "", migration.for_engine("postgresql")).split(";")
+        for migration in migrations_of("steadmesh.kernel")
+    ]
+    old = "INSERT INTO events (scope, kind, data, at, position) VALUES ('o', 'k', '{}', 1, 7)"
+
+    def upgrade(tx: Transaction) -> None:
+        for statement in [*events[:-1], old, *positions]:
+            tx.run(statement)
+
+    database.write_blocking(upgrade)
+    assert database.read_blocking(outbox.last_position) == 7
+    database.close()
+
+
+def test_a_follower_misses_nothing_while_old_events_are_trimmed(postgres_url: str) -> None:
+    """Either it is handed every event between two positions, or it is told to start over."""
+    database = open_database(postgres_url)
+    migrate(database, ["steadmesh.kernel"], TurnedClock())
+    written = threading.Event()
+    seen: list[int] = []
+
+    def follow() -> None:
+        position = 0
+        while not written.is_set() or position < 400:
+            try:
+                events = database.read_blocking(
+                    lambda tx: outbox.read(tx, after=position, limit=7)  # noqa: B023 - run at once
+                )
+            except outbox.StartOver as gone:
+                position = gone.detail()["last"]
+                continue
+            assert [event.position for event in events] == [
+                position + n for n in range(1, len(events) + 1)
+            ]
+            seen.extend(event.position for event in events)
+            position += len(events)
+
+    def keep_small() -> None:
+        while not written.is_set():
+            number(database)
+            trim(database, at=2)
+        number(database)
+
+    def write() -> None:
+        for _ in range(100):
+            record(database, "x")
+
+    with ThreadPoolExecutor(6) as threads:
+        others = [threads.submit(follow), threads.submit(keep_small)]
+        for writer in [threads.submit(write) for _ in range(4)]:
+            writer.result(60)
+        written.set()
+        for other in others:
+            other.result(60)
+    assert seen == sorted(set(seen))
     database.close()

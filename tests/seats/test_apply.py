@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,8 @@ from steadmesh.kernel.database import Transaction
 from steadmesh.kernel.jobs import JobContext
 from steadmesh.seats.identity import SEATS
 from steadmesh.seats.identity.states import SEATS_BY_STATE
+from steadmesh.seats.lifecycle.secrets import misplaced
+from steadmesh.seats.organisation import compile
 from steadmesh.tools import Credentials
 from tests.seats.world import Actor, Refusal, World
 from tests.support.organisations import BUNDLES, REF, fixture_f
@@ -206,3 +209,39 @@ def test_what_an_operator_does_to_seats_is_audited_and_what_a_runner_reports_is_
         ("POST /internal/v1/seats/{seat}/tokens", "ok"),
         ("POST /internal/v1/seats/{seat}/fence", "conflict"),
     }
+
+
+@pytest.mark.parametrize("folder", [None, "organisation", "relative"])
+def test_a_secret_lies_in_the_folder_of_the_file_or_in_secrets_dir(
+    world: World, tmp_path: Path, folder: str | None
+) -> None:
+    """The file of an organisation must not make the service read what it likes."""
+    named = str(tmp_path / folder) if folder == "organisation" else folder
+    document = fixture_f(f"file:{tmp_path}/elsewhere/tokens.json")
+    with pytest.raises(Refusal) as refusal:
+        world.operate(SYNC, file=document, bundles=BUNDLES, folder=named)
+    [problem] = refusal.value.details["problems"]
+    assert problem["path"] == "connections.chat.secret_ref"
+    assert "lies neither in the folder of the organisation file nor in" in problem["message"]
+    assert "secrets_dir" in problem["message"]
+    world.operate(SYNC, file=document, bundles=BUNDLES, folder=str(tmp_path / "elsewhere"))
+
+
+def test_a_secret_does_not_get_out_of_its_folder_by_dots_or_links(
+    world: World, tmp_path: Path
+) -> None:
+    inside = tmp_path / "organisation"
+    inside.mkdir()
+    (inside / "link.json").symlink_to(tmp_path / "outside.json")
+    for name in ("../outside.json", "link.json"):
+        document = fixture_f(f"file:{inside}/{name}")
+        with pytest.raises(Refusal) as refusal:
+            world.operate(SYNC, file=document, bundles=BUNDLES, folder=str(inside))
+        assert f"leads to {tmp_path}/outside.json" in refusal.value.failure.message
+
+
+def test_a_secret_may_lie_in_secrets_dir_whatever_the_folder() -> None:
+    connections = compile(fixture_f("file:/srv/vault/tokens.json")).connections
+    assert misplaced(connections, folder=None, secrets_dir=Path("/srv/vault")) == []
+    [problem] = misplaced(connections, folder="/srv/elsewhere", secrets_dir=Path("/srv/other"))
+    assert "nor in /srv/other" in problem.message

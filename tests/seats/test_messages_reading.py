@@ -15,7 +15,7 @@ from tests.seats.world import Actor, World
 from tests.support.organisations import fixture_f
 
 CAP = 16_384
-CONTROLS = "\x01" * 12_288
+CONTROLS = "!" + "\x01" * 12_287
 """As long as a body may be; six times as long once it is JSON."""
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -291,6 +293,78 @@ def test_tokens_are_read_from_a_file(world: World, tmp_path: Path) -> None:
     assert Person(world, "one").says("x", "1")
     secret.write_text(json.dumps({"alice": "two"}))
     assert Person(world, "two").says("x", "2")
+
+
+def damage(path: Path) -> None:
+    path.write_text("{")
+
+
+@pytest.mark.parametrize("spoil", [Path.unlink, damage])
+def test_tokens_that_were_deleted_or_damaged_are_used_for_ten_minutes_more(
+    world: World, tmp_path: Path, spoil: Callable[[Path], object], caplog: pytest.LogCaptureFixture
+) -> None:
+    secret = tmp_path / "tokens.json"
+    secret.write_text(json.dumps(TOKENS))
+    world.apply(fixture_f(f"file:{secret}"))
+    alice(world).says("x", "1")
+    spoil(secret)
+    alice(world).says("x", "2")
+    world.clock.advance(600)
+    alice(world).says("x", "3")
+    assert [record.getMessage() for record in caplog.records] == [
+        "what was last read of a secret is used on"
+    ]
+    world.clock.advance(1)
+    with pytest.raises(Refusal) as refusal:
+        alice(world).says("x", "4")
+    assert refusal.value.kind == "unavailable"
+    secret.write_text(json.dumps(TOKENS))
+    alice(world).says("x", "5")
+
+
+def test_tokens_of_a_store_that_cannot_be_read_are_used_for_a_day_more(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secret = tmp_path / "tokens.json"
+    secret.write_text(json.dumps(TOKENS))
+    world.apply(fixture_f(f"file:{secret}"))
+    alice(world).says("x", "1")
+    away = _Away(secret)
+    monkeypatch.setattr("steadmesh.seats.connections._secrets.os.stat", away)
+    world.clock.advance(1)
+    alice(world).says("x", "2")
+    world.clock.advance(24 * 3_600)
+    alice(world).says("x", "3")
+    world.clock.advance(1)
+    with pytest.raises(Refusal) as refusal:
+        alice(world).says("x", "4")
+    assert refusal.value.kind == "unavailable"
+
+
+class _Away:
+    """A file on a disk that does not answer."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = str(path)
+        self._stat = os.stat
+
+    def __call__(self, path: Any, *given: Any, **named: Any) -> os.stat_result:
+        if str(path) == self._path:
+            raise OSError(errno.EIO, "Input/output error")
+        return self._stat(path, *given, **named)
+
+
+def test_a_token_that_was_taken_out_of_the_file_counts_no_more(
+    world: World, tmp_path: Path
+) -> None:
+    secret = tmp_path / "tokens.json"
+    secret.write_text(json.dumps(TOKENS))
+    world.apply(fixture_f(f"file:{secret}"))
+    alice(world).says("x", "1")
+    secret.write_text(json.dumps({"bob": TOKENS["bob"]}))
+    with pytest.raises(Refusal) as refusal:
+        alice(world).says("x", "2")
+    assert refusal.value.kind == "unauthenticated"
 
 
 def test_the_same_event_from_8_threads_is_one_message(migrated_url: str) -> None:

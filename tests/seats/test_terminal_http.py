@@ -75,7 +75,7 @@ def test_what_is_wrong_with_a_post_is_told_by_the_status(service: RunningService
     assert post(service, {"id": "1", "text": "a" * 65_537}).error == (400, "invalid")
 
 
-def test_a_channel_whose_tokens_cannot_be_read_is_unavailable(
+def test_a_channel_whose_tokens_could_never_be_read_is_unavailable(
     service: RunningService, tmp_path: Path
 ) -> None:
     (tmp_path / "tokens.json").unlink()

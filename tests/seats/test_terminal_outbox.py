@@ -9,7 +9,7 @@ import pytest
 
 from steadmesh.kernel.database import Row, Transaction
 from steadmesh.kernel.jobs import JobContext
-from steadmesh.seats.connections import ingress, outbox, terminal
+from steadmesh.seats.connections import outbox, terminal
 from steadmesh.tools import Credentials
 from tests.seats.test_messages import message_of
 from tests.seats.test_terminal import EVENTS, TOKENS, Person, alice
@@ -268,8 +268,7 @@ def test_a_stopping_service_sends_no_more(world: World) -> None:
 
 def test_marks_of_outside_events_are_forgotten_after_30_days(world: World) -> None:
     alice(world).says("hello")
-    context = JobContext(world.database, world.clock, lambda: False)
     world.clock.advance(30 * 86_400)
-    assert ingress.forget_old(context) == 0
+    assert world.trim("ingress_events") == 0
     world.clock.advance(1)
-    assert ingress.forget_old(context) == 1
+    assert world.trim("ingress_events") == 1

@@ -6,7 +6,9 @@ import asyncio
 import json
 from typing import Any
 
+from steadmesh.kernel import outbox
 from steadmesh.kernel.clock import Instant, TurnedClock
+from steadmesh.kernel.config_tables import Retention
 from steadmesh.kernel.database import Database, Transaction
 from steadmesh.kernel.database.migrations import migrate
 from steadmesh.kernel.errors import Failure
@@ -26,7 +28,7 @@ from steadmesh.seats import (
 from steadmesh.tools import Caller, Catalogue, Credentials, Family, Services
 from steadmesh.tools.audit import Audit
 from steadmesh.tools.run import Answer, Runner
-from tests.support.organisations import BUNDLES, fixture_f
+from tests.support.organisations import BUNDLES, fixture_f, folder_of
 
 
 def _operator(tx: Transaction, credentials: Credentials, now: Instant) -> Caller:
@@ -124,6 +126,7 @@ class World:
             count=lambda *labels: self.counted.append(labels),
             disk_is_full=lambda: database.full,
         )
+        self.trimmings = [outbox.TRIMMING, *self.catalogue.trimmings]
         self.audit = Audit()
         self.runner = Runner(self.catalogue, database, services, self.audit)
         self.seats: dict[str, str] = {}
@@ -133,7 +136,10 @@ class World:
     def apply(self, document: dict[str, Any], bundles: dict[str, str] | None = None) -> Any:
         """Put a file in force; what the operator is answered."""
         synced = self.operate(
-            "POST /internal/v1/organizations:sync", file=document, bundles=bundles or BUNDLES
+            "POST /internal/v1/organizations:sync",
+            file=document,
+            bundles=bundles or BUNDLES,
+            folder=folder_of(document),
         )
         self.organisation_id = synced["organization_id"]
         self.seats = {key: seat["seat_id"] for key, seat in synced["seats"].items()}
@@ -163,3 +169,18 @@ class World:
             lambda *labels: self.counted.append(labels),
         )
         return sum(job.run(context) for job in self.catalogue.jobs)
+
+    def trim(self, *tables: str, retention: Retention | None = None) -> int:
+        """Remove what is old from these tables, or from all; how much was removed."""
+        return sum(self.trimmed(*tables, retention=retention).values())
+
+    def trimmed(self, *tables: str, retention: Retention | None = None) -> dict[str, int]:
+        """As `trim`, by table."""
+        context = JobContext(
+            self.database, self.clock, lambda: False, retention=retention or Retention()
+        )
+        found = dict.fromkeys(tables or (t.table for t in self.trimmings), 0)
+        for trimming in self.trimmings:
+            while trimming.table in found and (done := trimming.step(context)):
+                found[trimming.table] += done
+        return found

@@ -219,3 +219,22 @@ def test_gauges_tell_of_seats_and_of_what_waits(
     assert 'steadmesh_messages_accepted_total{origin="seat"} 1.0' in lines
     age = next(line for line in lines if line.startswith("steadmesh_inbox_oldest_pending_seconds "))
     assert float(age.split()[1]) >= 0
+
+
+def test_an_operator_sees_how_much_the_database_holds_and_what_is_kept_how_long(
+    service: RunningService, lead: Client
+) -> None:
+    call(lead, "messages.send", to="engineer", body="build it")
+    answer = service.request("GET", "/internal/v1/sizes", local=True)
+    assert answer.status == 200, answer.body
+    sizes = answer.json()
+    tables = {table["name"]: table for table in sizes["tables"]}
+    assert sum(table["bytes"] for table in sizes["tables"]) <= sizes["bytes"]
+    assert (tables["messages"]["kept"], tables["messages"]["setting"]) == (
+        "730d",
+        "retention.messages",
+    )
+    assert tables["messages"]["oldest"].startswith("20")
+    assert "kept" not in tables["seats"]
+    assert tables["tokens"]["kept"] == "1d"
+    assert service.request("GET", "/internal/v1/sizes").status == 401

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 from tests.service.conftest import SECRET
@@ -282,3 +284,73 @@ def test_metrics_of_another_bind_need_a_credential() -> None:
         assert running.request("GET", "/metrics").status == 401
         headers = {"X-Relay-Secret": SECRET}
         assert running.request("GET", "/metrics", headers=headers).status == 200
+
+
+# Pages of other origins
+
+
+PAGE = "https://pages.example"
+PREFLIGHT = {
+    "Origin": PAGE,
+    "Access-Control-Request-Method": "POST",
+    "Access-Control-Request-Headers": "authorization,content-type,idempotency-key",
+}
+
+
+@pytest.fixture(scope="module")
+def paged() -> Iterator[RunningService]:
+    """A service with a secret that lets one web page call."""
+    with RunningService(http_secret=SECRET, allowed_origins=(PAGE,)) as running:
+        yield running
+
+
+@pytest.mark.parametrize(
+    ("path", "methods"),
+    [
+        ("/v1/tools/self", "POST"),
+        ("/mcp", "POST"),
+        ("/v1/tools", "GET"),
+        ("/v1/channels/f/chat/messages", "POST"),
+    ],
+)
+def test_a_browser_that_asks_for_a_page_of_an_allowed_origin_is_told_what_it_may_send(
+    paged: RunningService, path: str, methods: str
+) -> None:
+    answer = paged.request("OPTIONS", path, headers=PREFLIGHT)
+    assert answer.status == 204
+    assert answer.headers["access-control-allow-origin"] == PAGE
+    assert answer.headers["access-control-allow-methods"] == methods
+    allowed = answer.headers["access-control-allow-headers"].lower().split(", ")
+    assert {"authorization", "content-type", "idempotency-key"} <= set(allowed)
+    assert "origin" in answer.headers["vary"].lower()
+    assert "access-control-allow-credentials" not in answer.headers
+
+
+def test_what_the_page_then_sends_is_judged_as_ever_and_the_answer_can_be_read(
+    paged: RunningService,
+) -> None:
+    answer = paged.request("POST", "/v1/tools/self", {}, headers={"Origin": PAGE})
+    assert answer.error == (401, "unauthenticated")
+    assert answer.headers["access-control-allow-origin"] == PAGE
+    assert "WWW-Authenticate" in answer.headers["access-control-expose-headers"]
+
+
+def test_a_browser_that_asks_for_a_page_of_another_origin_is_refused(paged: RunningService) -> None:
+    answer = paged.request(
+        "OPTIONS", "/v1/tools/self", headers=PREFLIGHT | {"Origin": "https://evil.example"}
+    )
+    assert answer.error == (403, "forbidden")
+    assert "access-control-allow-origin" not in answer.headers
+
+
+def test_options_that_no_browser_asked_for_are_a_method_like_any(paged: RunningService) -> None:
+    secret = {"X-Relay-Secret": SECRET}
+    answer = paged.request("OPTIONS", "/v1/tools/self", headers=secret | {"Origin": PAGE})
+    assert answer.status == 405
+    assert paged.request("OPTIONS", "/v1/nothing", headers=PREFLIGHT).status == 401
+
+
+def test_a_public_page_may_ask_for_a_service_in_a_private_network(paged: RunningService) -> None:
+    asked = PREFLIGHT | {"Access-Control-Request-Private-Network": "true"}
+    answer = paged.request("OPTIONS", "/mcp", headers=asked)
+    assert answer.headers["access-control-allow-private-network"] == "true"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -17,8 +18,11 @@ from typing import Any
 import pytest
 
 from steadmesh import __version__
-from steadmesh.kernel.database import Transaction, open_database
+from steadmesh.kernel.clock import SystemClock
+from steadmesh.kernel.config import load
+from steadmesh.kernel.database import DatabaseUnavailable, Transaction, open_database
 from steadmesh.kernel.datadir import DataDirectory, process_start
+from steadmesh.service.assembly import build
 from tests.runner.waiting import until
 from tests.service import notes
 from tests.service.notes import ADA
@@ -328,6 +332,25 @@ def test_rows_of_the_audit_are_written_before_the_end(tmp_path: Path) -> None:
     rows = database.read_blocking(lambda tx: tx.all("SELECT tool, outcome FROM audit"))
     database.close()
     assert rows == [{"tool": "notes.count", "outcome": "ok"}]
+
+
+def test_a_step_of_the_end_that_fails_keeps_no_other_from_being_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail() -> None:
+        raise LookupError("a step failed")
+
+    service = build(load({"data": str(tmp_path)}, {}), SystemClock())
+    monkeypatch.setattr(service.mcp, "close", fail)
+    service.audit.gather(1, scope="s", caller="c", tool="t", outcome="ok")
+    with pytest.raises(LookupError, match="a step failed"):
+        asyncio.run(service.close())
+    with pytest.raises(DatabaseUnavailable):
+        service.database.read_blocking(lambda tx: None)
+    database = open_database(tmp_path / "steadmesh.db")
+    rows = database.read_blocking(lambda tx: tx.all("SELECT tool FROM audit"))
+    database.close()
+    assert rows == [{"tool": "t"}]
 
 
 def test_a_database_that_a_newer_version_migrated_ends_it(books: RunningService) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from typing import Any
 
 INSTRUCTION = "Do your part and say what you did.\n"
@@ -10,6 +11,14 @@ REF = f"file:instruction.md#sha256:{hashlib.sha256(INSTRUCTION.encode()).hexdige
 BUNDLES = {REF: INSTRUCTION}
 
 MEMORY = ["read", "search", "write", "revise", "history"]
+
+
+def folder_of(document: dict[str, Any]) -> str | None:
+    """Where the secrets of an organisation lie, as if its file lay there too."""
+    connections: dict[str, dict[str, str]] = document.get("connections", {})
+    references = [connection.get("secret_ref", "") for connection in connections.values()]
+    files = [ref.removeprefix("file:") for ref in references if ref.startswith("file:/")]
+    return os.path.dirname(files[0]) if files else None
 
 
 def fixture_f(secrets: str = "env:CHAT") -> dict[str, Any]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.support.organisations import BUNDLES, fixture_f
+from tests.support.organisations import BUNDLES, fixture_f, folder_of
 from tests.support.service import RunningService
 
 TOOLS_PROGRAM = Path(sys.executable).with_name("steadmesh-tools")
@@ -19,7 +19,8 @@ TOOLS_PROGRAM = Path(sys.executable).with_name("steadmesh-tools")
 
 def apply(service: RunningService, document: dict[str, Any] | None = None) -> dict[str, str]:
     """Put organisation F, or another one, in force; the id of each seat by its key."""
-    body = {"file": document or fixture_f(), "bundles": BUNDLES}
+    given = document or fixture_f()
+    body = {"file": given, "bundles": BUNDLES, "folder": folder_of(given)}
     answer = service.request("POST", "/internal/v1/organizations:sync", body, local=True)
     assert answer.status == 200, answer.body
     return {key: seat["seat_id"] for key, seat in answer.json()["seats"].items()}

@@ -74,6 +74,7 @@ def test_a_text_that_looks_like_json_stays_a_text() -> None:
         ({"count": 10**30}, "count: is an integer of more than 64 bits"),
         ({"to": 7}, "to: must be a text"),
         ({"to": "  "}, "to: is blank"),
+        ({"to": "\u200b\u2060"}, "to: is blank"),
         ({"wake": "perhaps"}, "wake: must be true or false"),
         ({"tags": "a, b"}, "tags: must be a list"),
         ({"tags": ["a", "b", "c", "d"]}, "tags: has 4 entries; at most 3"),

@@ -8,6 +8,7 @@ import logging
 from collections.abc import Callable
 from typing import Annotated, Any
 
+import psycopg
 import pytest
 
 from steadmesh.kernel.clock import Instant, TurnedClock
@@ -40,7 +41,7 @@ from steadmesh.tools import (
 )
 from steadmesh.tools.audit import Audit
 from steadmesh.tools.catalogue import UnknownTool
-from steadmesh.tools.kept import forget_expired
+from steadmesh.tools.kept import TRIMMING
 from steadmesh.tools.run import Answer, Runner
 
 
@@ -88,6 +89,20 @@ def add(call: Call[Caller], args: Name) -> Count:
     return count(call)
 
 
+@tool("names.refuse", family="test", locks=on_the_name)
+def refuse(call: Call[Caller], args: Name) -> Count:
+    """Refuse; with others in the way at the first time."""
+    taken = Taken(name=args.name, owner="bob")
+    call.count_refusal(taken, "refused", taken.code)
+    REFUSING.append(args.name)
+    if len(REFUSING) == 1 and call.tx.engine == "postgresql":
+        raise psycopg.errors.SerializationFailure
+    raise taken
+
+
+REFUSING: list[str] = []
+
+
 @tool("names.count", family="test", reads=True)
 def total(call: Call[Caller], args: Nothing) -> Count:
     """Count names."""
@@ -133,7 +148,9 @@ class World:
         self.clock = TurnedClock()
         self.counted: list[tuple[str, ...]] = []
         self.audit = Audit()
-        self.catalogue = Catalogue([TEST], [Feature("none", tools=[add, total, big, hidden])])
+        self.catalogue = Catalogue(
+            [TEST], [Feature("none", tools=[add, refuse, total, big, hidden])]
+        )
         migrate(database, ["steadmesh.kernel", "steadmesh.tools"], self.clock)
         database.write_blocking(lambda tx: tx.run("CREATE TABLE names (name TEXT, owner TEXT)"))
         services = Services(
@@ -280,7 +297,7 @@ def test_a_kept_answer_cannot_be_read_from_the_database(world: World) -> None:
 def test_a_kept_answer_is_forgotten_after_ten_minutes(world: World) -> None:
     world.call(add, keyed("k1"), name="a")
     world.clock.advance(601)
-    assert forget_expired(world.context) == 1
+    assert TRIMMING.step(world.context) == 1
     assert world.content(add, keyed("k1"), name="a") == {"total": 2}
 
 
@@ -308,6 +325,13 @@ def test_every_call_is_audited_once(world: World) -> None:
         ("ada", "names.add", "ok"),
         ("ada", "names.count", "ok"),
     ]
+
+
+def test_a_refusal_is_counted_once_however_often_the_handler_ran(world: World) -> None:
+    REFUSING.clear()
+    assert world.call(refuse, name="x").is_error
+    assert len(REFUSING) == (2 if world.database.engine == "postgresql" else 1)
+    assert world.counted.count(("refused", "conflict")) == 1
 
 
 def test_a_full_audit_buffer_drops_the_oldest_and_counts_it() -> None:

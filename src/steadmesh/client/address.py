@@ -49,9 +49,10 @@ class Address:
         """Whether the process that wrote it still runs (and its pid is not another's by now)."""
         if self.pid <= 0:
             return False
-        started = process_start(self.pid)
-        if self.started is not None and started is not None:
-            return started == self.started
+        status = _process_status(self.pid)
+        if status is not None:
+            state, started = status
+            return state not in _REMAINS and self.started in (None, started)
         try:
             os.kill(self.pid, 0)
         except ProcessLookupError:
@@ -197,8 +198,18 @@ def for_operator(environ: Mapping[str, str], data: str | None = None) -> Operato
     raise NoService(f"{os.path.join(directory, ADDRESS_FILE)} names neither a socket nor a URL")
 
 
+_REMAINS = ("Z", "X")
+"""States of a process that has ended, and waits for its parent to take note."""
+
+
 def process_start(pid: int) -> int | None:
     """When a process started, in clock ticks after boot; None if that cannot be known."""
+    status = _process_status(pid)
+    return None if status is None else status[1]
+
+
+def _process_status(pid: int) -> tuple[str, int] | None:
+    """State and start of a process; None if there is none, or no /proc."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             status = file.read(4096)
@@ -206,7 +217,7 @@ def process_start(pid: int) -> int | None:
         return None
     # The second field is the program's name in parentheses and may contain anything.
     fields = status.rpartition(b")")[2].split()
-    return int(fields[19]) if len(fields) > 19 else None
+    return (fields[0].decode(), int(fields[19])) if len(fields) > 19 else None
 
 
 def _by_url(service: Service, environ: Mapping[str, str], directory: str) -> Operator:

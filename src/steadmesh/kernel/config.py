@@ -18,12 +18,11 @@ from typing import Any, Literal
 
 from steadmesh.kernel import config_values as values
 from steadmesh.kernel import durations
+from steadmesh.kernel.config_tables import Retention, Supervisor, setting
 from steadmesh.kernel.config_values import Place, Reader
 
 PREFIX = "STEADMESH_"
 FILE_NAME = "steadmesh.toml"
-
-SANDBOX_FEATURES = ("network_policy", "non_root", "filesystem_policy")
 
 _OF_OTHERS = frozenset(
     {
@@ -40,75 +39,58 @@ class ConfigError(Exception):
     """The configuration is wrong; each line names a setting, where it was given, and what to do."""
 
 
-def _setting(sentence: str, reader: Reader, *, default: Any = None, secret: bool = False) -> Any:
-    metadata = {"sentence": sentence, "reader": reader, "secret": secret}
-    return field(default=default, metadata=metadata, repr=not secret)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Supervisor:
-    """The `[supervisor]` table: how seats are run on this machine."""
-
-    unenforced: tuple[str, ...] = _setting(
-        "Sandbox features that seats ask for and this machine knowingly runs them without.",
-        values.words_from(*SANDBOX_FEATURES),
-        default=(),
-    )
-    idle_timeout: int | None = _setting(
-        "How long an idle seat is kept warm, instead of what the organisation file says.",
-        values.duration,
-    )
-    """Nanoseconds."""
+_TABLES: Mapping[str, type] = {"supervisor": Supervisor, "retention": Retention}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
     """The effective settings of one program."""
 
-    data: Path = _setting(  # noqa: RUF009 - it returns a dataclass field
+    data: Path = setting(  # noqa: RUF009 - it returns a dataclass field
         "Data directory: database, operator key, socket, log and address file.", values.path
     )
-    host: str = _setting(
+    host: str = setting(
         "Address to listen on; anything but loopback needs http_secret.",
         values.host,
         default="127.0.0.1",
     )
-    port: int = _setting(
+    port: int = setting(
         "Port to listen on; 0 takes any free one.", values.whole_number(0, 65_535), default=3777
     )
-    database: str | None = _setting(
+    database: str | None = setting(
         "PostgreSQL URL; without one, SQLite in the data directory.",
         values.database_url,
         secret=True,
     )
-    http_secret: str | None = _setting(
+    http_secret: str | None = setting(
         "What every caller without a credential of its own must present.",
         values.shared_secret,
         secret=True,
     )
-    allowed_hosts: tuple[str, ...] = _setting(
+    allowed_hosts: tuple[str, ...] = setting(
         "Host names that requests may name, besides those of loopback.",
         values.host_names,
         default=(),
     )
-    allowed_origins: tuple[str, ...] = _setting(
+    allowed_origins: tuple[str, ...] = setting(
         "Web origins whose pages may call, besides those of loopback.", values.origins, default=()
     )
-    secrets_dir: Path = _setting(  # noqa: RUF009 - it returns a dataclass field
+    secrets_dir: Path = setting(  # noqa: RUF009 - it returns a dataclass field
         "Folder of the secrets that connections name; default: secrets in the data directory.",
         values.path,
     )
-    log_level: str = _setting(
+    log_level: str = setting(
         "Least severity that is logged.",
         values.one_of("debug", "info", "warning", "error"),
         default="info",
     )
-    log_max_bytes: int = _setting(
+    log_max_bytes: int = setting(
         "Size at which the log file starts anew; one older file is kept.",
         values.whole_number(65_536, 2**40),
         default=10 * 1024 * 1024,
     )
     supervisor: Supervisor = field(default_factory=Supervisor)
+    retention: Retention = field(default_factory=Retention)
 
     sources: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
     """Where each setting came from; what is missing here is a default."""
@@ -150,7 +132,10 @@ class _Known:
 def _known_settings() -> list[_Known]:
     return [
         _Known(prefix + item.name, **item.metadata)
-        for prefix, owner in (("", Config), ("supervisor.", Supervisor))
+        for prefix, owner in (
+            ("", Config),
+            *((f"{name}.", owner) for name, owner in _TABLES.items()),
+        )
         for item in fields(owner)
         if item.metadata
     ]
@@ -219,13 +204,17 @@ class _Loading:
         data = self._values.setdefault("data", self._here.home / ".steadmesh")
         self._values.setdefault("secrets_dir", data / "secrets")
         top = {name: value for name, value in self._values.items() if "." not in name}
-        table = {name.split(".")[1]: v for name, v in self._values.items() if "." in name}
         return Config(
             **top,
-            supervisor=Supervisor(**table),
+            **{name: owner(**self._table(name)) for name, owner in _TABLES.items()},
             sources=self._sources,
             warnings=tuple(self._warnings),
         )
+
+    def _table(self, table: str) -> dict[str, Any]:
+        start = f"{table}."
+        given = self._values.items()
+        return {name.removeprefix(start): v for name, v in given if name.startswith(start)}
 
     def _read_file(self) -> None:
         file, named = self._file()
@@ -266,12 +255,12 @@ class _Loading:
 
     def _flat(self, file: Path, content: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
         for name, value in content.items():
-            if name != "supervisor":
+            if name not in _TABLES:
                 yield name, value
             elif isinstance(value, dict):
-                yield from ((f"supervisor.{inner}", item) for inner, item in value.items())
+                yield from ((f"{name}.{inner}", item) for inner, item in value.items())
             else:
-                self._problems.append(f"{file}: supervisor: must be a table: [supervisor]")
+                self._problems.append(f"{file}: {name}: must be a table: [{name}]")
 
     def _read_environment(self) -> None:
         for variable, value in sorted(self._environment.items()):
@@ -372,6 +361,8 @@ def _content_of(path: Path) -> str:
 
 
 def _shown(known: _Known, value: Any) -> str:
+    if known.reader is values.period:
+        return values.shown_period(value)
     if value is None or value == ():
         return "-"
     if known.name == "database":

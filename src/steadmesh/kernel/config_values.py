@@ -6,6 +6,7 @@ repeats a value that may hold a secret.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -98,6 +99,31 @@ def duration(value: object, _: Place) -> int:
     return durations.parse(_text(value, "a duration such as 90s or 1h30m"))
 
 
+def period(value: object, _: Place) -> int | None:
+    """How long something is kept: nanoseconds; nothing for ever. A day here is 24 hours."""
+    text = str(value).strip().lower()
+    if text in ("0", FOR_EVER):
+        return None
+    days = re.fullmatch(r"([0-9]{1,5})d", text)
+    try:
+        length = int(days[1]) * DAY if days else durations.parse(_text(value, "a time"))
+    except ValueError:
+        length = 0
+    if isinstance(value, bool) or not DAY <= length <= durations.LONGEST:
+        raise ValueError(
+            f"must be a number of days such as 90d (at least 1d), or {FOR_EVER}; not {_shown(value)}"
+        )
+    return length
+
+
+def shown_period(value: int | None) -> str:
+    """`90d`, `36h`, `forever`."""
+    if value is None:
+        return FOR_EVER
+    days, rest = divmod(value, DAY)
+    return durations.show(value) if rest or not days else f"{days}d"
+
+
 def shared_secret(value: object, _: Place) -> str:
     """A secret that travels in a header, and is told from other credentials by having no prefix."""
     text = _text(value, "a text")
@@ -124,6 +150,13 @@ def database_url(value: object, place: Place) -> str:
             "holds a password, which others could read there; put the whole URL into a file that "
             "STEADMESH_DATABASE_FILE names, or only the password into one that PGPASSFILE names"
         )
+    try:
+        urlsplit(url)
+    except ValueError:  # its text would quote the URL, password and all
+        raise ValueError(
+            "is no URL that can be read. Write it as postgresql://user@host:5432/name, an IPv6 address "
+            "in [ ], and special characters in it percent-encoded"
+        ) from None
     return url
 
 
@@ -158,6 +191,8 @@ def masked_url(url: str) -> str:
 
 
 MASK = "***"
+DAY = 24 * durations.HOUR
+FOR_EVER = "forever"
 
 
 def _text(value: object, what: str) -> str:

@@ -97,11 +97,6 @@ class DataDirectory:
     def log_file(self) -> Path:
         return self.path / "steadmesh.log"
 
-    @property
-    def start_lock(self) -> Path:
-        """Held by a client while it starts the service."""
-        return self.path / "start.lock"
-
     def socket(self) -> Path:
         """Where the service listens. To be asked once: a folder for it may have to be made."""
         beside = self.path / "steadmesh.sock"

@@ -57,6 +57,8 @@ class Failure(Exception):
 
     def __init__(self, message: str | None = None, **fields: Any) -> None:
         self.fields = fields
+        self.counted: list[tuple[str, ...]] = []
+        """Metrics that count it, each with its labels, once a call has come to this."""
         self.message = message if message is not None else self.template.format(**_shown(fields))
         super().__init__(self.message)
 

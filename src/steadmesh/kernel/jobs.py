@@ -10,9 +10,11 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from steadmesh.kernel.clock import Clock
+from steadmesh.kernel.config_tables import Retention
 from steadmesh.kernel.database import Database
 
 log = logging.getLogger(__name__)
@@ -31,6 +33,9 @@ class JobContext:
     stopping: Callable[[], bool]
     count: Callable[..., None] = _count_nothing
     """Add one to a metric. Inside a transaction: `tx.after_commit(lambda: context.count(…))`."""
+    retention: Retention = field(default_factory=Retention)
+    walks: dict[str, Any] = field(default_factory=dict)
+    """How far jobs that look through whole tables have come, by table; a restart begins anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +43,8 @@ class Job:
     """Something to do again and again.
 
     `run` does one batch of at most `batch` items and returns how many it did. `every` is in seconds;
-    a hint on one of `topics` lets it run at once.
+    a hint on one of `topics` lets it run at once. After a full batch it waits `rest` times as long as
+    that took, so that what can wait leaves the database to others.
     """
 
     name: str
@@ -46,6 +52,7 @@ class Job:
     every: float = 2.0
     batch: int = 100
     topics: tuple[str, ...] = ()
+    rest: float = 0.0
 
 
 @dataclass(slots=True)
@@ -64,6 +71,7 @@ class JobRunner:
         database: Database,
         clock: Clock,
         *,
+        retention: Retention | None = None,
         observed: Callable[[str, int, float], None] = lambda name, done, seconds: None,
         count: Callable[..., None] = _count_nothing,
     ) -> None:
@@ -75,7 +83,9 @@ class JobRunner:
         self._observed = observed
         self._wake = threading.Event()
         self._stop = threading.Event()
-        self._context = JobContext(database, clock, self._stop.is_set, count)
+        self._context = JobContext(
+            database, clock, self._stop.is_set, count, retention=retention or Retention()
+        )
         self._thread = threading.Thread(target=self._run, name="jobs", daemon=True)
 
     def start(self) -> None:
@@ -127,4 +137,5 @@ class JobRunner:
             log.exception("job failed", extra={"fields": {"job": turn.job.name}})
         finished = time.monotonic()
         self._observed(turn.job.name, done, finished - started)
-        turn.due = finished if done >= turn.job.batch else finished + turn.job.every
+        full = done >= turn.job.batch
+        turn.due = finished + (turn.job.rest * (finished - started) if full else turn.job.every)

@@ -59,14 +59,15 @@ class Signals:
     def watch(self, *topics: str) -> Iterator[Watch]:
         """Watch the topics for as long as the block runs."""
         watch = Watch()
+        wanted = set(topics)
         with self._lock:
-            for topic in topics:
+            for topic in wanted:
                 self._watches.setdefault(topic, set()).add(watch)
         try:
             yield watch
         finally:
             with self._lock:
-                for topic in topics:
+                for topic in wanted:
                     watches = self._watches[topic]
                     watches.discard(watch)
                     if not watches:

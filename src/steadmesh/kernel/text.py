@@ -1,4 +1,4 @@
-"""Text: sizes in bytes, addresses in one form, and what may reach a terminal."""
+"""Text: sizes in bytes, what may be stored, and what may reach a terminal."""
 
 from __future__ import annotations
 
@@ -28,20 +28,18 @@ def truncated(text: str, max_bytes: int) -> str:
     return text[:max_bytes].encode()[:max_bytes].decode(errors="ignore")
 
 
-def address(text: str) -> str:
-    """A name, path or key in the one form (NFC) in which it is stored and compared."""
-    return unicodedata.normalize("NFC", text)
-
-
 def flaw(text: str) -> str | None:
-    """What makes a text unfit to be stored or sent, in words for a message; nothing if it is fit.
+    """What a text holds that makes it unfit to be stored or sent; nothing if it is fit.
 
     PostgreSQL has no NUL in text, and half a surrogate pair has no UTF-8.
     """
     if "\0" in text:
-        return "holds a NUL character (U+0000)"
-    if not text.isascii() and (half := _SURROGATE.search(text)):
-        return f"holds half a character (lone surrogate U+{ord(half[0]):04X})"
+        return "a NUL character (U+0000)"
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError as problem:
+            return f"a lone surrogate (U+{ord(text[problem.start]):04X}), which is no character"
     return None
 
 

@@ -212,7 +212,9 @@ def _sizes(api: Api) -> Iterator[Finding]:
         else f"{table['name']} {size(table['bytes'])} ({table['rows']} rows)"
         for table in tables[:_MOST_TABLES]
     ]
-    yield info("size", f"database {size(found['bytes'])}; largest: {', '.join(largest)}")
+    free = found.get("free_bytes")
+    room = f", {size(free)} of it free to be used again" if free else ""
+    yield info("size", f"database {size(found['bytes'])}{room}; largest: {', '.join(largest)}")
 
 
 def _some(names: list[str]) -> str:

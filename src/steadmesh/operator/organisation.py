@@ -112,6 +112,7 @@ def put_in_force(api: Api, file: str) -> dict[str, Any]:
         "source_uid": str(path),
         "file": absolute_secrets(document.data, path.parent),
         "bundles": bundles,
+        "folder": str(path.parent),
     }
     try:
         synced: dict[str, Any] = api.post("/internal/v1/organizations:sync", body)

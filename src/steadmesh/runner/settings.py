@@ -16,22 +16,6 @@ DEFAULT_HARNESS = "fake"
 MACHINE_VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR")
 """All that a seat's programs get of the machine's environment. By name, never by pattern."""
 
-SEAT_VARIABLES = (
-    "STEADMESH_PLATFORM_URL",
-    "STEADMESH_TOKEN_FILE",
-    "STEADMESH_ORG_ID",
-    "STEADMESH_SEAT_ID",
-    "STEADMESH_SEAT_KEY",
-    "STEADMESH_CONFIG_REVISION",
-    "STEADMESH_HARNESS",
-    "STEADMESH_MANIFEST_DIR",
-    "STEADMESH_WORKSPACE_DIR",
-    "STEADMESH_HOME_DIR",
-    "STEADMESH_RUNNER_DIR",
-    "STEADMESH_TOOLS_BIN",
-)
-"""What the supervisor tells a runner; its programs get the same, and the names of two files."""
-
 
 class SettingsError(Exception):
     """The environment does not say what to run; the text names every variable at fault."""

@@ -3,6 +3,7 @@ put together on a database. Nowhere else is a feature named."""
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import secrets
 from collections.abc import Callable, Iterable, Sequence
@@ -19,6 +20,7 @@ from steadmesh.kernel.metrics import Metrics, Reading
 from steadmesh.kernel.paging import Cursors
 from steadmesh.kernel.secret import purpose_key, service_secret
 from steadmesh.kernel.signals import Signals
+from steadmesh.kernel.trimming import Kept, trimming_job
 from steadmesh.seats import (
     automations,
     briefing,
@@ -29,14 +31,16 @@ from steadmesh.seats import (
     organisation,
     turns,
 )
+from steadmesh.service import sizes
 from steadmesh.service.health import Health
 from steadmesh.service.http import HttpService, family_of
 from steadmesh.service.mcp import McpService
 from steadmesh.service.operator import OPERATORS, remember_key
 from steadmesh.service.security import Wall
 from steadmesh.tools import Catalogue, Family, Feature, Gauge, Services
+from steadmesh.tools import audit as audits
+from steadmesh.tools import kept as answers
 from steadmesh.tools.audit import Audit
-from steadmesh.tools.kept import FORGETTING
 from steadmesh.tools.run import Runner
 
 log = logging.getLogger(__name__)
@@ -55,6 +59,7 @@ FEATURES: tuple[Feature, ...] = (
     connections.FEATURE,
     lifecycle.FEATURE,
     briefing.FEATURE,
+    sizes.FEATURE,
 )
 
 
@@ -83,10 +88,11 @@ class Service:
 
     async def close(self) -> None:
         """End what runs in the background, write what waits, close the database. Blocks for a moment."""
-        await self.mcp.close()
-        self.jobs.stop()
-        self._flush_audit()
-        self.database.close()
+        with contextlib.ExitStack() as steps:  # each is taken, whatever becomes of the one before
+            steps.callback(self.database.close)
+            steps.callback(self._flush_audit)
+            steps.callback(self.jobs.stop)
+            await self.mcp.close()
 
     def _flush_audit(self) -> None:
         context = JobContext(self.database, self.clock, lambda: False)
@@ -135,21 +141,25 @@ def _put_together(
 ) -> Service:
     metrics, signals, audit = Metrics(), Signals(), Audit()
     instance_id = secrets.token_hex(16)
+    trimmings = [outbox.TRIMMING, audits.TRIMMING, answers.TRIMMING, *catalogue.trimmings]
     services = Services(
         clock=clock,
         cursors=Cursors(purpose_key(secret, "cursors")),
         signals=signals,
         count=metrics.count,
         disk_is_full=lambda: database.full,
+        kept=Kept(trimmings, config.retention),
+        secrets_dir=config.secrets_dir,
     )
     runner = Runner(catalogue, database, services, audit)
     mcp = McpService(runner, family_of=family_of)
     schema_watch = _SchemaWatch(catalogue.packages)
-    own_jobs = [outbox.NUMBERING, FORGETTING, audit.job, schema_watch.job]
+    own_jobs = [outbox.NUMBERING, audit.job, schema_watch.job]
     jobs = JobRunner(
-        [*own_jobs, *catalogue.jobs],
+        [*own_jobs, *catalogue.jobs, trimming_job(trimmings)],
         database,
         clock,
+        retention=config.retention,
         observed=metrics.job_observed,
         count=metrics.count,
     )

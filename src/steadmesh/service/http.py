@@ -26,7 +26,13 @@ from steadmesh.service.openapi import document
 from steadmesh.service.replies import Flow, Headers, Refusal, Reply, refused, send_reply
 from steadmesh.service.requests import BODY_LIMIT, Gone, Request
 from steadmesh.service.routes import Match, Routes, unescaped
-from steadmesh.service.security import SEAT_PREFIX, Wall, needs_secret
+from steadmesh.service.security import (
+    SEAT_PREFIX,
+    Wall,
+    is_preflight,
+    needs_secret,
+    preflight_headers,
+)
 from steadmesh.tools import Credentials, Tool
 from steadmesh.tools.run import Runner
 
@@ -169,6 +175,8 @@ class HttpService:
                 raise _other_method(match, request)
             return await target(request, match.values, Credentials())
         sending.extra = self._wall.check_source(request)
+        if match is not None and is_preflight(request):  # it never carries a credential
+            return Reply(204, headers=preflight_headers(request, match.allowed))
         if request.method in WITH_BODY:
             self._wall.check_kind(request)
         credentials = self._wall.credentials(request)

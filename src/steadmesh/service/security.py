@@ -20,6 +20,14 @@ SEAT_PREFIX = "sms_"
 PEOPLE = b"/v1/channels/"
 """Below this a Bearer without prefix may be a person's token."""
 
+PAGE_HEADERS = (
+    b"Authorization, Content-Type, Idempotency-Key, Last-Event-ID, Mcp-Method, Mcp-Name,"
+    b" Mcp-Protocol-Version, Mcp-Session-Id, X-Agent-Token, X-Relay-Secret, X-Steadmesh-Execution,"
+    b" X-Steadmesh-Generation"
+)
+"""What pages of an allowed origin may send besides what every page may."""
+EXPOSED_HEADERS = b"Allow, Retry-After, WWW-Authenticate"
+PREFLIGHT_SECONDS = 600
 KEY_LENGTH = 200
 _VISIBLE = re.compile(r"[!-~]+")
 _INTEGER = re.compile(r"-?[0-9]{1,18}")
@@ -65,7 +73,11 @@ class Wall:
                 "Add it to allowed_origins if they should.",
                 code="forbidden",
             )
-        return ((b"access-control-allow-origin", origin), (b"vary", b"Origin"))
+        return (
+            (b"access-control-allow-origin", origin),
+            (b"access-control-expose-headers", EXPOSED_HEADERS),
+            (b"vary", b"Origin"),
+        )
 
     def check_kind(self, request: Request) -> None:
         """A body is application/json: a form of a web page cannot send that."""
@@ -144,6 +156,28 @@ class Wall:
         scheme, separator, host = origin.partition(b"://")
         known = scheme in (b"http", b"https") and bool(separator)
         return known and _names_one_of(host, self._loopback)
+
+
+def is_preflight(request: Request) -> bool:
+    """Whether a browser asks what a page may send. Its origin was checked as that of every request."""
+    headers = request.headers
+    return (
+        request.method == "OPTIONS"
+        and b"origin" in headers
+        and b"access-control-request-method" in headers
+        and not request.local
+    )
+
+
+def preflight_headers(request: Request, methods: str) -> Headers:
+    """The answer to a browser: these methods, and every header that we know."""
+    private = request.headers.get(b"access-control-request-private-network") == b"true"
+    return (
+        (b"access-control-allow-methods", methods.encode()),
+        (b"access-control-allow-headers", PAGE_HEADERS),
+        (b"access-control-max-age", b"%d" % PREFLIGHT_SECONDS),
+        *(((b"access-control-allow-private-network", b"true"),) if private else ()),
+    )
 
 
 def needs_secret() -> Refusal:

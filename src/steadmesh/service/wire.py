@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+import contextlib
+from collections.abc import Callable, Iterable
 from typing import Any, cast
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
@@ -11,6 +12,8 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 HEAD_BYTES = 65_536
 HEAD_SECONDS = 65.0
 BODY_SECONDS = 60.0
+DRAIN_BYTES = 32 * 1024 * 1024
+DRAIN_SECONDS = 1.0
 GATHERED_BYTES = 65_536
 """More than this is not held back."""
 
@@ -20,7 +23,8 @@ SPACE = 32
 
 class BoundedHttp(HttpToolsProtocol):
     """Who connects and says nothing, or never ends its headers, is hung up on; who never ends its body is
-    told so first.
+    told so first. Whoever still sends what was answered already may go on for a moment: a connection that
+    is cut with something unread in it takes the answer along.
 
     One timer watches a connection, not one each request: it looks when the time would be up.
     """
@@ -33,9 +37,16 @@ class BoundedHttp(HttpToolsProtocol):
         self._timer: asyncio.TimerHandle | None = None
         self._looks_at = 0.0
         self._head_bytes = 0
+        self._unreadable = False
+        self._drained: int | None = None
+        """Bytes that came after their answer; nothing while none are expected."""
+        self._wire: OnePacket
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
-        super().connection_made(cast(asyncio.Transport, OnePacket(transport, self.loop)))
+        self._wire = OnePacket(
+            transport, self.loop, more_comes=lambda: self._in_body or self._unreadable
+        )
+        super().connection_made(cast(asyncio.Transport, self._wire))
         self._expect(HEAD_SECONDS)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -45,6 +56,12 @@ class BoundedHttp(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
+        if self._drained is not None:
+            self._drained += len(data)
+            if self._drained > DRAIN_BYTES:
+                self._wire.hang_up()
+            if self._drained > DRAIN_BYTES or self._unreadable:
+                return
         waited = self._until is not None and not self._in_body
         super().data_received(data)
         # The reader keeps an unfinished line to itself, so what counts is what was fed to it.
@@ -72,6 +89,15 @@ class BoundedHttp(HttpToolsProtocol):
         self._in_body = False
         self._until = None
         super().on_message_complete()
+        if self._drained is not None:
+            self._drained = None
+            if self.transport.is_closing():
+                self._wire.hang_up()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self._in_body and self.cycle.response_complete:
+            self._drain()
 
     def send_400_response(self, msg: str) -> None:
         """What cannot be read as HTTP gets the same form of answer as every other mistake."""
@@ -80,8 +106,15 @@ class BoundedHttp(HttpToolsProtocol):
     def _refuse(self, message: str) -> None:
         body = b'{"code":"invalid","message":"%b"}' % message.encode()
         head = b"content-type: application/json\r\ncontent-length: %d\r\nconnection: close\r\n\r\n"
+        self._unreadable = True
         self.transport.write(STATUS_LINE[400] + head % len(body) + body)
         self.transport.close()
+        self._drain()
+
+    def _drain(self) -> None:
+        """Let what is still being sent come, up to a limit, and forget it."""
+        self._drained = 0
+        self._expect(DRAIN_SECONDS)
 
     def _expect(self, seconds: float) -> None:
         self._until = self.loop.time() + seconds
@@ -102,6 +135,8 @@ class BoundedHttp(HttpToolsProtocol):
         left = self._until - self.loop.time()
         if left > 0:
             self._look_after(left)
+        elif self._drained is not None:
+            self._wire.hang_up()
         elif self._in_body and not self.cycle.response_started:
             self._refuse(f"the body did not arrive within {BODY_SECONDS:g} seconds")
         else:
@@ -115,9 +150,17 @@ class OnePacket:
     we do to make them, and wakes the client up.
     """
 
-    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self,
+        transport: asyncio.Transport,
+        loop: asyncio.AbstractEventLoop,
+        *,
+        more_comes: Callable[[], bool],
+    ) -> None:
         self._transport = transport
         self._loop = loop
+        self._more_comes = more_comes
+        self._closing = False
         self._held: list[bytes] = []
         self._size = 0
 
@@ -135,9 +178,23 @@ class OnePacket:
         self.write(b"".join(pieces))
 
     def close(self) -> None:
-        """Hang up after what was written."""
+        """Hang up after what was written; while more comes only our end, the other one is read on."""
+        self._flush()
+        if self._closing or not self._more_comes():
+            self._transport.close()
+            return
+        self._closing = True
+        with contextlib.suppress(OSError):
+            self._transport.write_eof()
+
+    def hang_up(self) -> None:
+        """Close both ends, whatever comes."""
         self._flush()
         self._transport.close()
+
+    def is_closing(self) -> bool:
+        """Whether nothing is to be written any more."""
+        return self._closing or self._transport.is_closing()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._transport, name)

@@ -44,10 +44,40 @@ def keep_answer(tx: Transaction, answer_id: str, **row: Any) -> None:
     )
 
 
-def drop_expired_answers(tx: Transaction, now: Instant, limit: int) -> int:
-    return tx.run(
-        "DELETE FROM kept_answers WHERE id IN"
-        " (SELECT id FROM kept_answers WHERE expires_at <= :now LIMIT :limit)",
-        now=now,
+# Trimming
+
+
+def old_answers(tx: Transaction, after: int, limit: int) -> list[Row]:
+    return tx.all(
+        "SELECT expires_at AS key, expires_at AS at FROM kept_answers WHERE expires_at > :after"
+        " ORDER BY expires_at LIMIT :limit",
+        after=after,
         limit=limit,
+    )
+
+
+def remove_answers(tx: Transaction, *, after: int, last: int, before: Instant) -> int:
+    return tx.run(
+        "DELETE FROM kept_answers WHERE expires_at > :after AND expires_at <= :last"
+        " AND expires_at < :before",
+        after=after,
+        last=last,
+        before=before,
+    )
+
+
+def old_audits(tx: Transaction, after: int, limit: int) -> list[Row]:
+    return tx.all(
+        "SELECT id AS key, at FROM audit WHERE id > :after ORDER BY id LIMIT :limit",
+        after=after,
+        limit=limit,
+    )
+
+
+def remove_audits(tx: Transaction, *, after: int, last: int, before: Instant) -> int:
+    return tx.run(
+        "DELETE FROM audit WHERE id > :after AND id <= :last AND at < :before",
+        after=after,
+        last=last,
+        before=before,
     )

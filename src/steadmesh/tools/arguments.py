@@ -18,7 +18,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from steadmesh.kernel.errors import Invalid
-from steadmesh.kernel.text import size, truncated
+from steadmesh.kernel.text import flaw, is_blank, size, truncated
 
 INTEGER_LIMIT = 2**63
 DEPTH_LIMIT = 100
@@ -61,7 +61,7 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class NotBlank:
-    """At least one character that is not white space."""
+    """At least one character that can be seen."""
 
     def __get_pydantic_core_schema__(
         self, source: Any, handler: GetCoreSchemaHandler
@@ -69,7 +69,7 @@ class NotBlank:
         return core_schema.no_info_after_validator_function(self._check, handler(source))
 
     def _check(self, value: str) -> str:
-        if not value or value.isspace():
+        if is_blank(value):
             raise PydanticCustomError("blank", "is blank; say something")
         return value
 
@@ -161,15 +161,8 @@ def _tolerate(value: Any, shape: type) -> Any:
 def _trouble(value: Any, depth: int = 0) -> str | None:
     """What makes a value unfit to be stored or compared, anywhere inside it."""
     if isinstance(value, str):
-        if "\0" in value:
-            return "holds a NUL character (U+0000), which no text may hold; remove it"
-        if not value.isascii():
-            try:
-                value.encode()
-            except UnicodeEncodeError as problem:
-                code = ord(value[problem.start])
-                return f"holds a lone surrogate (U+{code:04X}), which is no character; remove it"
-        return None
+        found = flaw(value)
+        return found and f"holds {found}; remove it"
     if isinstance(value, float) and not math.isfinite(value):
         return "is not a number that JSON knows (NaN or infinite); send a finite one"
     if isinstance(value, int) and not -INTEGER_LIMIT <= value < INTEGER_LIMIT:

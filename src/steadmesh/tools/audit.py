@@ -8,6 +8,7 @@ from typing import Any
 
 from steadmesh.kernel.clock import Instant
 from steadmesh.kernel.jobs import Job, JobContext
+from steadmesh.kernel.trimming import Trimming
 from steadmesh.tools import _store
 from steadmesh.tools.call import Call
 
@@ -61,3 +62,6 @@ class Audit:
 
 def _row(now: Instant, **fields: Any) -> dict[str, Any]:
     return {"at": now, "execution": None} | fields
+
+
+TRIMMING = Trimming("audit", _store.old_audits, _store.remove_audits, setting="audit")

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from steadmesh.kernel.clock import Clock, Instant
 from steadmesh.kernel.database import Transaction
+from steadmesh.kernel.errors import Failure
 from steadmesh.kernel.paging import Cursors, Position
 from steadmesh.kernel.signals import Signals
+from steadmesh.kernel.trimming import Kept
 
 if TYPE_CHECKING:
     from steadmesh.tools.tool import Tool
@@ -56,6 +59,9 @@ class Services:
     """Add one to a metric: `count("messages_accepted_total", "seat")`."""
     disk_is_full: Callable[[], bool] = lambda: False
     """Whether the database's last write failed for want of space."""
+    kept: Kept = field(default_factory=Kept)
+    secrets_dir: Path | None = None
+    """Where secrets may lie besides the folder of the organisation file."""
 
 
 C = TypeVar("C", bound=Caller, covariant=True)
@@ -88,6 +94,10 @@ class Call(Generic[C]):
         """Add one to a metric once the work is durable."""
         count = self.services.count
         self.tx.after_commit(lambda: count(metric, *labels))
+
+    def count_refusal(self, failure: Failure, metric: str, *labels: str) -> None:
+        """Add one to a metric if the call ends with this failure: the handler may yet run again."""
+        failure.counted.append((metric, *labels))
 
     @property
     def _owner(self) -> str:

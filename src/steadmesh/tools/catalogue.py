@@ -10,6 +10,7 @@ from steadmesh.kernel.clock import Instant
 from steadmesh.kernel.database import Locks, Transaction
 from steadmesh.kernel.errors import NotFound
 from steadmesh.kernel.jobs import Job
+from steadmesh.kernel.trimming import Trimming
 from steadmesh.tools.call import Call, Caller, Credentials
 from steadmesh.tools.tool import Tool
 
@@ -38,6 +39,8 @@ class Feature:
     endpoints: Sequence[Tool] = ()
     jobs: Sequence[Job] = ()
     gauges: Sequence[Gauge] = ()
+    trimmings: Sequence[Trimming] = ()
+    """How its tables are kept small."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +101,10 @@ class Catalogue:
     @property
     def jobs(self) -> list[Job]:
         return [job for feature in self.features for job in feature.jobs]
+
+    @property
+    def trimmings(self) -> list[Trimming]:
+        return [trimming for feature in self.features for trimming in feature.trimmings]
 
     def _add(self, declared: Tool) -> None:
         if declared.name in self.tools:

@@ -10,11 +10,10 @@ from steadmesh.kernel.clock import MINUTE, Instant
 from steadmesh.kernel.crypto import derived_key, digest, seal, unseal
 from steadmesh.kernel.database import Lock, Transaction, exclusive
 from steadmesh.kernel.errors import Invalid
-from steadmesh.kernel.jobs import Job, JobContext
+from steadmesh.kernel.trimming import Trimming
 from steadmesh.tools import _store
 
 LIFE = 10 * MINUTE
-BATCH = 500
 
 
 class OtherArguments(Invalid):
@@ -54,10 +53,4 @@ class KeptAnswer:
         )
 
 
-def forget_expired(context: JobContext) -> int:
-    """Drop answers past their time."""
-    now = context.clock.now()
-    return context.database.write_blocking(lambda tx: _store.drop_expired_answers(tx, now, BATCH))
-
-
-FORGETTING = Job("forget kept answers", forget_expired, every=30.0, batch=BATCH)
+TRIMMING = Trimming("kept_answers", _store.old_answers, _store.remove_answers)

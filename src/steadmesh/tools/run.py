@@ -190,6 +190,8 @@ class Runner:
 
     def _refuse(self, request: _Request, failure: Failure) -> Answer:
         tool = request.tool
+        for counted in failure.counted:
+            self._services.count(*counted)
         if failure.kind == "unavailable" and (cause := failure.__cause__) is not None:
             fields = {"tool": tool.name, "error": type(cause).__name__, "reason": str(cause)}
             log.warning("call not served", extra={"fields": fields})

@@ -108,8 +108,10 @@ class Database(Protocol):
         work: Callable[[Transaction], T],
         *,
         locks: Callable[[Transaction], Locks] | None = None,
+        unhurried: bool = False,
     ) -> T:
-        """`write` for a thread of its own."""
+        """`write` for a thread of its own. `unhurried`: whatever time its statements take, and those
+        that it has to wait for."""
 
     def on_wake(self, notify: Callable[[Iterable[str]], None]) -> None:
         """Where topics go that finished work has named (on PostgreSQL also those of other replicas)."""

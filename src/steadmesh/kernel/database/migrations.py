@@ -99,7 +99,8 @@ def migrate(database: Database, packages: Sequence[str], clock: Clock) -> int:
             )
         return len(missing)
 
-    return database.write_blocking(apply, locks=lambda tx: [exclusive("migration")])
+    # A big table takes its time, and another replica may be at it: neither is a reason to give up.
+    return database.write_blocking(apply, locks=lambda tx: [exclusive("migration")], unhurried=True)
 
 
 def is_newer(tx: Transaction, packages: Sequence[str]) -> bool:

@@ -49,6 +49,11 @@ SESSION = (
     "-c lock_timeout=2000 -c statement_timeout=10000 "
     "-c idle_in_transaction_session_timeout=30000 -c timezone=UTC"
 )
+UNHURRIED: tuple[LiteralString, ...] = (
+    "SET LOCAL lock_timeout = 0",
+    "SET LOCAL statement_timeout = 0",
+    "SET LOCAL idle_in_transaction_session_timeout = 0",
+)
 NETWORK: dict[str, Any] = {
     "connect_timeout": 5,
     "keepalives_idle": 20,
@@ -190,11 +195,14 @@ class PostgreSQL:
         work: Callable[[Transaction], T],
         *,
         locks: Callable[[Transaction], Locks] | None = None,
+        unhurried: bool = False,
     ) -> T:
         started = time.perf_counter()
         for attempt in range(ATTEMPTS):
             try:
-                tx, result = self._past_lost_connections(lambda: self._attempt(work, locks))
+                tx, result = self._past_lost_connections(
+                    lambda: self._attempt(work, locks, unhurried)
+                )
                 break
             except WORTH_REPEATING as problem:
                 if attempt == ATTEMPTS - 1:
@@ -211,14 +219,17 @@ class PostgreSQL:
         return result
 
     def _attempt(
-        self, work: Callable[[Transaction], T], locks: Callable[[Transaction], Locks] | None
+        self,
+        work: Callable[[Transaction], T],
+        locks: Callable[[Transaction], Locks] | None,
+        unhurried: bool,
     ) -> tuple[PostgreSQLTransaction, T]:
         with self._connected() as connection:
             tx = PostgreSQLTransaction(connection)
             wanted = locks(tx) if locks else []
             try:
                 # One round trip; the server runs the statements, and so asks for the locks, in order.
-                connection.execute(_begin(wanted), prepare=False)
+                connection.execute(_begin(wanted, UNHURRIED if unhurried else ()), prepare=False)
                 result = work(tx)
             except StopIteration as problem:  # a future cannot carry it
                 connection.rollback()
@@ -402,8 +413,8 @@ def _payloads(topics: Iterable[str]) -> Iterable[str]:
         yield json.dumps(part)
 
 
-def _begin(locks: Locks) -> LiteralString:
-    statements = ["BEGIN"]
+def _begin(locks: Locks, settings: Iterable[LiteralString] = ()) -> LiteralString:
+    statements = ["BEGIN", *settings]
     for number, is_shared in in_order(locks):
         function = "pg_advisory_xact_lock_shared" if is_shared else "pg_advisory_xact_lock"
         statements.append(f"SELECT {function}({number})")

@@ -162,6 +162,7 @@ class SQLite:
         work: Callable[[Transaction], T],
         *,
         locks: Callable[[Transaction], Locks] | None = None,
+        unhurried: bool = False,  # nothing is hurried here
     ) -> T:
         job = _Job(work)
         with self._turn:

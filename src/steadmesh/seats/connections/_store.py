@@ -31,22 +31,6 @@ def take_event(
     return added > 0
 
 
-def forget_events(tx: Transaction, before: Instant, limit: int) -> int:
-    old = tx.all(
-        "SELECT organisation_id, connection, external_user_id, event_id FROM ingress_events"
-        " WHERE received_at < :before ORDER BY received_at LIMIT :limit",
-        before=before,
-        limit=limit,
-    )
-    tx.many(
-        "DELETE FROM ingress_events WHERE organisation_id = :organisation_id"
-        " AND connection = :connection AND external_user_id = :external_user_id"
-        " AND event_id = :event_id",
-        old,
-    )
-    return len(old)
-
-
 # The outbox of channels
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from steadmesh.kernel.clock import HOUR, Instant
+from steadmesh.kernel.clock import Instant
 from steadmesh.kernel.database import Locks, Row, Transaction, exclusive
-from steadmesh.kernel.jobs import Job, JobContext
 from steadmesh.seats import organisation
 from steadmesh.seats.connections import _store
 from steadmesh.seats.connections.silence import nobody_represents, why_it_waits
@@ -25,9 +24,6 @@ from steadmesh.seats.messages import (
     tell_turned_away,
 )
 from steadmesh.tools import Call
-
-REMEMBERED = 30 * 24 * HOUR
-BATCH = 500
 
 Outcome = Literal["accepted", "duplicate", "unbound"]
 
@@ -126,12 +122,3 @@ def _binding(tx: Transaction, event: OutsideEvent) -> Row | None:
     return organisation.binding_of_user(
         tx, event.organisation_id, event.connection, event.external_user_id
     )
-
-
-def forget_old(context: JobContext) -> int:
-    """Drop the marks of events that no channel will send again."""
-    before = context.clock.now() - REMEMBERED
-    return context.database.write_blocking(lambda tx: _store.forget_events(tx, before, BATCH))
-
-
-FORGETTING = Job("forget outside events", forget_old, every=600.0, batch=BATCH)

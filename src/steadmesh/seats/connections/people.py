@@ -15,7 +15,7 @@ from steadmesh.kernel.database import Locks, Transaction, shared
 from steadmesh.kernel.errors import Unauthenticated, Unavailable
 from steadmesh.kernel.text import flaw
 from steadmesh.seats import organisation
-from steadmesh.seats.connections._secrets import Entries, SecretUnreadable, secret_entries
+from steadmesh.seats.connections._secrets import Entries, Secrets, SecretUnreadable
 from steadmesh.tools import Call, Caller, Credentials, Family, Tool
 
 log = logging.getLogger(__name__)
@@ -31,6 +31,10 @@ class BadToken(Unauthenticated):
 
 class NotConfigured(Unavailable):
     """The service cannot check tokens of {organization}/{connection} now; its log says why. Try again later."""
+
+
+_secrets = Secrets()
+"""Of every service in this process: a reference means the same to all of them."""
 
 
 @dataclass(slots=True)
@@ -54,7 +58,7 @@ def authenticate(tx: Transaction, credentials: Credentials, now: Instant) -> Per
     if row is None or reference is None:
         raise BadToken(organization=organization, connection=connection)
     try:
-        entries = secret_entries(reference)
+        entries = _secrets.entries(reference, now)
     except SecretUnreadable as problem:
         fields = {"organisation": organization, "connection": connection, "reason": str(problem)}
         log.error("the secret of a connection cannot be read", extra={"fields": fields})

@@ -56,8 +56,8 @@ from steadmesh.tools import Feature
 FEATURE = Feature(
     package="steadmesh.seats.identity",
     endpoints=[tokens.issue, tokens.end, supervision.claim, supervision.end_claim],
-    jobs=[tokens.FORGETTING],
     gauges=[SEATS_BY_STATE],
+    trimmings=[tokens.TRIMMING],
 )
 
 __all__ = [

@@ -342,12 +342,22 @@ def end_tokens(tx: Transaction, seat_id: str, instance: str) -> int:
     )
 
 
-def drop_expired_tokens(tx: Transaction, before: Instant, limit: int) -> int:
-    return tx.run(
-        "DELETE FROM tokens WHERE digest IN"
-        " (SELECT digest FROM tokens WHERE expires_at < :before LIMIT :limit)",
-        before=before,
+def old_tokens(tx: Transaction, after: int, limit: int) -> list[Row]:
+    return tx.all(
+        "SELECT expires_at AS key, expires_at AS at FROM tokens WHERE expires_at > :after"
+        " ORDER BY expires_at LIMIT :limit",
+        after=after,
         limit=limit,
+    )
+
+
+def remove_tokens(tx: Transaction, *, after: int, last: int, before: Instant) -> int:
+    return tx.run(
+        "DELETE FROM tokens WHERE expires_at > :after AND expires_at <= :last"
+        " AND expires_at < :before",
+        after=after,
+        last=last,
+        before=before,
     )
 
 

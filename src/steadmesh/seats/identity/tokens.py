@@ -12,7 +12,7 @@ from steadmesh.kernel.crypto import digest
 from steadmesh.kernel.database import Transaction
 from steadmesh.kernel.errors import Invalid
 from steadmesh.kernel.ids import new_secret
-from steadmesh.kernel.jobs import Job, JobContext
+from steadmesh.kernel.trimming import Trimming
 from steadmesh.seats.identity import _store
 from steadmesh.seats.identity.caller import TOKEN_PREFIX
 from steadmesh.seats.identity.states import named_seat
@@ -21,7 +21,8 @@ from steadmesh.tools import Args, Call, Doc, NotBlank, Result, Size, endpoint
 LIFE = 24 * HOUR
 LONGEST_LIFE = 366 * 24 * HOUR
 ROTATION_GRACE = 10 * MINUTE
-BATCH = 500
+KNOWN_AS_EXPIRED = 24 * HOUR
+"""A token that has ended is told so for this long; then it is none."""
 
 
 class BadLife(Invalid):
@@ -90,10 +91,4 @@ def _life(text: str) -> int:
     return life
 
 
-def forget_expired(context: JobContext) -> int:
-    """Drop tokens a day after their end; until then they are known as expired."""
-    before = context.clock.now() - 24 * HOUR
-    return context.database.write_blocking(lambda tx: _store.drop_expired_tokens(tx, before, BATCH))
-
-
-FORGETTING = Job("forget tokens", forget_expired, every=60.0, batch=BATCH)
+TRIMMING = Trimming("tokens", _store.old_tokens, _store.remove_tokens, period=KNOWN_AS_EXPIRED)

@@ -23,6 +23,7 @@ from steadmesh.seats.identity import (
 )
 from steadmesh.seats.identity import seat as seat_row
 from steadmesh.seats.lifecycle import adopt, retire
+from steadmesh.seats.lifecycle.secrets import misplaced
 from steadmesh.seats.organisation import InvalidOrganisation, Organisation, Seat
 from steadmesh.tools import Args, Call, Doc, Result, endpoint
 
@@ -47,6 +48,9 @@ class Sync(Args):
     bundles: Annotated[dict[str, Any] | None, Doc("Text of each instruction reference.")] = None
     grace: Annotated[
         str | None, Doc("How long a seat that is not declared any more may take to finish: 10m.")
+    ] = None
+    folder: Annotated[
+        str | None, Doc("The file's folder on the service's machine; its secrets may lie in it.")
     ] = None
 
 
@@ -135,6 +139,11 @@ def sync(call: Call[Any], args: Sync) -> Synced:
     """Put a file in force. On return the policy holds for the next call; the same file changes nothing."""
     prepared: Prepared = call.prepared
     wanted = prepared.organisation
+    astray = misplaced(
+        wanted.connections, folder=args.folder, secrets_dir=call.services.secrets_dir
+    )
+    if astray:
+        raise _invalid(tuple(astray))
     organisation_id, changed = _keep_organisation(call, args, wanted)
     organisations.replace_bundles(call.tx, organisation_id, prepared.bundles)
     organisations.replace_bindings(call.tx, organisation_id, _binding_rows(organisation_id, wanted))

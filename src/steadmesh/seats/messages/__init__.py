@@ -32,6 +32,7 @@ from steadmesh.seats.messages.queueing import (
     open_conversation,
     queue_message,
 )
+from steadmesh.seats.messages.trimming import TRIMMINGS
 from steadmesh.tools import Feature
 
 FEATURE = Feature(
@@ -44,6 +45,7 @@ FEATURE = Feature(
         history.history,
     ],
     gauges=[OLDEST_PENDING],
+    trimmings=TRIMMINGS,
 )
 
 __all__ = [

@@ -41,12 +41,14 @@ def add_human_conversation(tx: Transaction, conversation_id: str, **row: Any) ->
     )
 
 
-def continue_conversation(tx: Transaction, conversation_id: str, now: Instant) -> None:
-    tx.run(
+def continue_conversation(tx: Transaction, conversation_id: str, now: Instant) -> bool:
+    """Note a message in a conversation; false if it was trimmed meanwhile."""
+    changed = tx.run(
         "UPDATE conversations SET last_message_at = :now WHERE id = :id",
         id=conversation_id,
         now=now,
     )
+    return changed > 0
 
 
 def continue_internal(tx: Transaction, conversation_id: str, *, seat_id: str, now: Instant) -> bool:

@@ -71,8 +71,7 @@ def human_conversation(
         "external_user_id": person.external_user_id,
     }
     found = _store.human_conversation(tx, seat_id=inbox.seat_id, thread=thread, **who)
-    if found is not None:
-        _store.continue_conversation(tx, found, now)
+    if found is not None and _store.continue_conversation(tx, found, now):
         return found
     conversation_id = new_id(now)
     _store.add_human_conversation(

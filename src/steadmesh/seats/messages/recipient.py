@@ -62,5 +62,5 @@ def this_seat(call: SeatCall) -> Sender:
 
 def refused(call: SeatCall, failure: Failure) -> Failure:
     """Count a message that was not taken."""
-    call.services.count("messages_rejected_total", failure.code)
+    call.count_refusal(failure, "messages_rejected_total", failure.code)
     return failure

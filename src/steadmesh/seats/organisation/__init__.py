@@ -33,7 +33,7 @@ from steadmesh.seats.organisation._model import (
 )
 from steadmesh.seats.organisation._problems import InvalidOrganisation, Problem, render
 from steadmesh.seats.organisation._quantities import memory as memory_bytes
-from steadmesh.seats.organisation._reading import Document, load, read_file, read_text
+from steadmesh.seats.organisation._reading import Document, load, read_text
 from steadmesh.seats.organisation._revisions import Change, SeatRevisions, differences
 from steadmesh.seats.organisation._store import (
     add_organisation,
@@ -119,7 +119,6 @@ __all__ = [
     "organisations",
     "organisations_to_purge",
     "read_bundles",
-    "read_file",
     "read_text",
     "render",
     "replace_bindings",

@@ -129,16 +129,3 @@ def manifest_as_data(manifest: Iterable[Capability]) -> list[dict[str, Any]]:
         }
         for capability in manifest
     ]
-
-
-def manifest_from_data(data: Iterable[Mapping[str, Any]]) -> Manifest:
-    """The manifest that `manifest_as_data` gave."""
-    return tuple(
-        Capability(
-            resource=entry["resource"],
-            operations=tuple(entry["operations"]),
-            targets={name: tuple(targets) for name, targets in entry["targets"].items()},
-            sources=tuple(entry["sources"]),
-        )
-        for entry in data
-    )

@@ -38,19 +38,8 @@ class Document:
         return self.lines.get("")
 
 
-def read_file(path: Path) -> Document:
-    """Read a file without looking at what it means.
-
-    Raises InvalidOrganisation when it cannot be read or is not clean YAML.
-    """
-    parsed = _yaml.parse(_text_of(path))
-    if parsed.problems:
-        raise InvalidOrganisation(parsed.problems)
-    return Document(parsed.data, parsed.lines)
-
-
 def read_text(text: str) -> Document:
-    """The same for text that is at hand."""
+    """Read a text without looking at what it means. Raises InvalidOrganisation if it is no clean YAML."""
     parsed = _yaml.parse(text)
     if parsed.problems:
         raise InvalidOrganisation(parsed.problems)

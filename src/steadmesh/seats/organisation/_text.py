@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from steadmesh.kernel.text import flaw
 from steadmesh.seats.organisation._problems import WHOLE_FILE, Report, inside, item
 
 LARGEST = 262_144
@@ -17,20 +18,15 @@ DEEPEST = 32
 MOST_VALUES = 100_000
 
 _LARGEST_NUMBER = 2**53
-_UNUSABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]|[\ud800-\udfff]")
+_CONTROL = re.compile(r"[\x01-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 
 def unusable_character(text: str) -> str | None:
     """The name of a character that no text of the file may hold, if there is one."""
-    found = _UNUSABLE.search(text)
-    if found is None:
-        return None
-    code = ord(found[0])
-    if code == 0:
-        return "a NUL character"
-    if code >= 0xD800:
-        return f"half a character (lone surrogate U+{code:04X})"
-    return f"a control character (U+{code:04X})"
+    if (found := flaw(text)) is not None:
+        return found
+    control = _CONTROL.search(text)
+    return control and f"a control character (U+{ord(control[0]):04X})"
 
 
 def encoded(value: object) -> bytes:

@@ -10,6 +10,7 @@ from steadmesh.seats.turns._store import (
 )
 from steadmesh.seats.turns._store import handoff as handoff_of
 from steadmesh.seats.turns.leaving import Unhandled, forget_seat, give_up_inbox, withdraw
+from steadmesh.seats.turns.trimming import TRIMMINGS
 from steadmesh.tools import Feature
 
 FEATURE = Feature(
@@ -35,6 +36,7 @@ FEATURE = Feature(
         dead_letters.requeue,
     ],
     jobs=[requeue.EXPIRY],
+    trimmings=TRIMMINGS,
 )
 
 __all__ = [

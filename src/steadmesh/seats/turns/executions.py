@@ -10,6 +10,7 @@ from pydantic import Field
 
 from steadmesh.kernel.clock import Instant, optional_rfc3339, rfc3339
 from steadmesh.kernel.errors import Invalid, NotFound
+from steadmesh.kernel.text import is_blank
 from steadmesh.seats.identity import SeatCall, note_activity, seat
 from steadmesh.seats.organisation import bundle_text
 from steadmesh.seats.turns import _store
@@ -74,7 +75,7 @@ def post_events(call: SeatCall, args: PostEvents) -> None:
 
 def _event_row(execution: str, event: dict[str, Any], index: int, now: Instant) -> dict[str, Any]:
     kind = event.get("kind")
-    if not isinstance(kind, str) or not kind.strip():
+    if not isinstance(kind, str) or is_blank(kind):
         raise BadEvent(index=index, reason="kind is required and is a text")
     correlation = event.get("correlation_id")
     if correlation is not None and not isinstance(correlation, str):
