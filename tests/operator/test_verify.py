@@ -78,6 +78,9 @@ def test_up_and_verify_says_ready_and_a_broken_workspace_is_named(
     ]
     assert found["bindings"] == {"ada": {"ok": True}}
 
+    assert steadmesh("suspend", "builder_one", "--data", str(example / "data")).code == 0
+    assert "builder_one\tno\tsuspended by an operator" in verify(example).out
+
 
 def test_a_stopped_seat_whose_start_fails_is_named_and_not_waited_for(
     up: Program, example: Path

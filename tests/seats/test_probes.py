@@ -170,7 +170,32 @@ def test_a_probe_that_waits_when_its_seat_retires_has_failed(world: World) -> No
     engineer, probe = world.seats["engineer"], ask(world, "engineer")
     world.apply(without("engineer"))
     found = world.operate(READ, seat=engineer, probe=probe)
-    assert (found["status"], found["reason"]) == ("failed", "given up: the seat leaves the organisation")
+    assert (found["status"], found["reason"]) == (
+        "failed",
+        "given up: the seat leaves the organisation",
+    )
+
+
+def test_a_retiring_seat_is_told_of_no_probe_among_the_mail_that_went_back(world: World) -> None:
+    ask(world, "engineer")
+    engineer = world.actor("engineer")
+    world.apply(without("engineer"))
+    body = engineer.next()["message"]["body"]
+    assert body.startswith("Retirement notice")
+    assert "probe" not in body
+    assert "went back" not in body
+
+
+def test_probes_go_with_an_organisation_that_is_deleted_with_its_data(world: World) -> None:
+    ask(world, "engineer")
+    world.operate(
+        "DELETE /internal/v1/organizations/{organization}",
+        organization=world.organisation_id,
+        retention="delete",
+    )
+    while world.jobs():
+        pass
+    assert [rows(world, table) for table in ("probes", "messages", "conversations")] == [0, 0, 0]
 
 
 def test_a_probe_in_its_turn_when_the_seat_retires_may_still_pass(world: World) -> None:

@@ -336,12 +336,9 @@ def test_a_changed_configuration_wants_a_new_probe(world: World) -> None:
 
 def test_a_suspended_seat_is_not_ready(world: World) -> None:
     pass_probes(world)
-
-    def suspend(tx: Any) -> None:
-        tx.run("UPDATE seats SET suspended = 1 WHERE key = 'engineer'")
-
-    world.database.write_blocking(suspend)
-    assert seat(world, "engineer") == (False, "suspended by an operator")
+    about = {"seat": world.seats["engineer"], "reason": "on leave"}
+    world.operate("POST /internal/v1/seats/{seat}:suspend", **about)
+    assert seat(world, "engineer") == (False, "suspended by an operator: on leave")
     assert condition(world, "RoutesExecutable")[0] is False
 
 

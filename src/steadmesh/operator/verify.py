@@ -110,7 +110,8 @@ class _Probing:
         return view
 
     def _nobody_starts(self, view: dict[str, Any]) -> str | None:
-        stopped = [key for key in self._open(view) if not _seat_of(view, key)["running"]]
+        seats = [_seat_of(view, key) for key in self._open(view)]
+        stopped = [seat["seat"] for seat in seats if not (seat["running"] or seat["suspended"])]
         if not stopped or view.get("supervisor"):
             return None
         return (
@@ -138,6 +139,9 @@ class _Probing:
         return bool(self.asked)
 
     def _ask(self, seat: dict[str, Any]) -> None:
+        if seat["suspended"]:
+            self.failures[seat["seat"]] = seat["reason"]
+            return
         try:
             started = self.api.post(f"/internal/v1/seats/{seat['seat_id']}/probe", {})
         except Refused as refusal:

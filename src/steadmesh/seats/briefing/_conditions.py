@@ -117,7 +117,7 @@ def not_ready(seat: SeatFact, available_harnesses: frozenset[str]) -> str | None
     if seat.retiring:
         return "it is retiring"
     if seat.suspended:
-        return "suspended by an operator"
+        return seat.detail or "suspended"
     if seat.adapter not in available_harnesses:
         return f"adapter {seat.adapter} is not available in this version"
     if seat.state in ("Blocked", "Recovering"):

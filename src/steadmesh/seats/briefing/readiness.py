@@ -10,6 +10,7 @@ from steadmesh.kernel.database import Row, Transaction
 from steadmesh.seats import organisation as organisations
 from steadmesh.seats.briefing._conditions import Facts, ProbeFact, SeatFact, conditions, not_ready
 from steadmesh.seats.connections import Verified, checks_of
+from steadmesh.seats.identity import state_detail
 from steadmesh.seats.lifecycle import Probe, SeatProbes, probes_of
 from steadmesh.tools import Doc, Result
 
@@ -92,7 +93,7 @@ def _seat(row: Row, probes: SeatProbes) -> SeatFact:
         adapter=row["adapter"],
         config_revision=row["config_revision"],
         state=row["state"],
-        detail=row["state_detail"],
+        detail=state_detail(row),
         suspended=bool(row["suspended"]),
         retiring=row["retire_by"] is not None,
         ended=None

@@ -46,10 +46,9 @@ def begin(tx: Transaction, row: Row, *, retire_by: Instant, now: Instant) -> Ins
         now=now,
         with_turns=False,
     )
-    return_mail(tx, row, given_up.messages, now=now)
-    notice = notices.post(
-        tx, _inbox(row), notices.retirement(row, retire_by, given_up.messages), now=now
-    )
+    returned = [message for message in given_up.messages if message["origin"] != "probe"]
+    return_mail(tx, row, returned, now=now)
+    notice = notices.post(tx, _inbox(row), notices.retirement(row, retire_by, returned), now=now)
     _store.note_retirement(tx, row["id"], notice=notice, now=now)
     return retire_by
 
@@ -129,7 +128,9 @@ def end(tx: Transaction, row: Row, *, in_time: bool, now: Instant) -> None:
     left = give_up_inbox(tx, seat_id, organisation_id=scope, reason=LEFT, now=now, with_turns=True)
     retire(tx, seat_id, now)
     _store.forget_retirement(tx, seat_id)
-    unhandled = [message for message in left.messages if message["origin"] != "system"]
+    unhandled = [
+        message for message in left.messages if message["origin"] not in ("system", "probe")
+    ]
     return_mail(tx, row, unhandled, now=now)
     body = notices.summary(
         row,
