@@ -13,6 +13,7 @@ import pytest
 from steadmesh.operator import chat
 from tests.operator.commands import Said, started, steadmesh
 from tests.operator.conftest import Lumen
+from tests.operator.terminals import Terminal, on_terminal
 from tests.support.seats import Client
 from tests.support.service import RunningService
 
@@ -41,7 +42,8 @@ def received(lumen: Lumen, seat: Client) -> list[str]:
 
 
 def test_lines_from_a_pipe_arrive_in_order_and_blank_ones_do_not(lumen: Lumen) -> None:
-    assert talk(lumen, "one\n\n  \ntwo\nthree").failure == (0, "")
+    waits = "no supervisor is running: mail will wait\n"  # said once, not for every line
+    assert talk(lumen, "one\n\n  \ntwo\nthree").failure == (0, waits)
     assert received(lumen, lumen.seat("rep_ada")) == ["one", "two", "three"]
 
 
@@ -224,3 +226,65 @@ def test_messages_are_put_together_from_lines() -> None:
         "c",
         "d\n",
     ]
+
+
+def test_a_script_reads_what_happens_as_json(lumen: Lumen) -> None:
+    seat = lumen.seat("rep_ada")
+    lumen.says(seat, "from before")
+    said = talk(lumen, "hello\n", "--json", wait="0")
+    events = [json.loads(line) for line in said.out.splitlines()]
+    assert [event["event"] for event in events if event["event"] != "remark"].count("sent") == 1
+    assert events[0]["event"] == "talk"
+    assert events[0]["user"] == "ada"
+    [sent] = [event for event in events if event["event"] == "sent"]
+    assert sent["text"] == "hello"
+    assert len(sent["id"]) == 32
+    [said_before] = [event for event in events if event["event"] == "said"]
+    assert (said_before["text"], said_before["origin"]) == ("from before", "representative")
+
+
+def test_the_last_lines_are_shown_on_request_both_directions(lumen: Lumen) -> None:
+    seat = lumen.seat("rep_ada")
+    talk(lumen, "one\ntwo\n")
+    lumen.says(seat, "an answer")
+    talk(lumen, "", wait="1")
+    said = talk(lumen, "", "--last", "2")
+    words = [line.partition("] ")[2] for line in said.out.splitlines()]
+    assert words == ["you> two", "representative> an answer"]
+
+
+def typed(lumen: Lumen, *words: str) -> contextlib.AbstractContextManager[Terminal]:
+    given = ["--user", "ada", "--token-file", lumen.token_file, "--data", str(lumen.service.data)]
+    return on_terminal("chat", *given, *words, home=lumen.folder)
+
+
+def test_a_terminal_shows_names_and_what_was_said_before(lumen: Lumen) -> None:
+    seat = lumen.seat("rep_ada")
+    talk(lumen, "good morning\n")
+    with typed(lumen, "--wait", "0") as terminal:
+        place = terminal.until_shows("good morning")
+        place = terminal.until_shows("earlier", after=place)
+        place = terminal.until_shows("ada>", after=place)
+        lumen.says(seat, "good morning, Ada")
+        terminal.until_shows("good morning, Ada", after=place)
+        terminal.presses(b"\x04")
+        assert terminal.wait() == 0
+
+
+def test_a_paste_of_several_lines_is_one_message(lumen: Lumen) -> None:
+    seat = lumen.seat("rep_ada")
+    with typed(lumen, "--wait", "0") as terminal:
+        terminal.until_shows("ada>")
+        terminal.presses(b"\x1b[200~/task\n/tool clock.now\x1b[201~")
+        terminal.presses(b"\r")
+        assert next_message(lumen, seat) == "/task\n/tool clock.now"
+        terminal.presses(b"\x04")
+        assert terminal.wait() == 0
+
+
+def test_ctrl_c_ends_the_talk_without_a_traceback(lumen: Lumen) -> None:
+    with typed(lumen) as terminal:
+        terminal.until_shows("ada>")
+        terminal.presses(b"\x03")
+        assert terminal.wait() == 130
+        assert "Traceback" not in terminal.written

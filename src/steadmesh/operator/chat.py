@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from steadmesh.client.http import Refused, Unreachable, percent_encoded
-from steadmesh.kernel.text import for_terminal
 from steadmesh.operator import api as operators
 from steadmesh.operator.api import Api, Organisation, nearest
-from steadmesh.operator.terminal import count, note, write_to_nobody
+from steadmesh.operator.chat_view import Line, View, view_for
+from steadmesh.operator.terminal import count, note
 from steadmesh.operator.trouble import CommandFailed
 
 if TYPE_CHECKING:
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
     from steadmesh.client.http import Answer, Service, Stream
 
+USUAL_LAST = 10
+AWAY = "the connection is lost; trying again. What you write is kept for 30 s"
+BACK = "connected again; nothing was lost"
 RECONNECT_SECONDS = 2.0
 CONNECT_SECONDS = 10.0
 SEND_SECONDS = 30.0
@@ -76,39 +79,44 @@ def chat(
     connection: str | None,
     given: Credentials,
     wait: float,
+    last: int | None = None,
+    as_json: bool = False,
 ) -> int:
-    """Send lines from stdin, print what comes back."""
+    """Send lines from stdin, print what comes back. `last` lines of before are shown first."""
     token = given.of(user)
     api = Api.find(data)
     if org is not None and connection is not None:  # then her own token is all that is needed
         organisation, name = org, connection
     else:
         organisation, name = _looked_up(api, org, user=user, connection=connection)
-    talk = Conversation(api.operator.service, organisation, name, token)
+    view = view_for(as_json=as_json, lines=lambda: messages(sys.stdin))
+    talk = Conversation(api.operator.service, organisation, name, token, view=view)
+    if last is None:
+        last = USUAL_LAST if view.wants_past else 0
+    talk.begin(last)
     talk.connect()
     try:
-        return _hold(talk, f"you are {user} at {organisation}; end with Ctrl-D", wait=wait)
+        return _hold(talk, view, wait=wait)
     finally:
         talk.close()
 
 
-def _hold(talk: Conversation, greeting: str, *, wait: float) -> int:
+def _hold(talk: Conversation, view: View, *, wait: float) -> int:
     """Send what comes from stdin; the exit status."""
     status = 0
     interactive = sys.stdin.isatty()
-    if interactive:
-        note(greeting)
-    for text in messages(sys.stdin):
-        try:
-            talk.send(text)
-        except NotSent as problem:
-            if problem.final or not interactive:
-                raise
-            note(f"steadmesh: {problem}")
-            status = 1
+    with view.messages() as said:
+        for text in said:
+            try:
+                talk.send(text)
+            except NotSent as problem:
+                if problem.final or not interactive:
+                    raise
+                view.remark(f"steadmesh: {problem}")
+                status = 1
     missing = talk.wait_for_answers(wait)
     if missing and wait:
-        note(
+        view.remark(
             f"no answer yet to {count(missing, 'message', 'messages')}; what comes later is shown "
             "by the next `steadmesh chat`, and --wait waits longer"
         )
@@ -149,10 +157,13 @@ class Conversation:
         connection: str,
         token: str,
         *,
-        show: Callable[[str], None] | None = None,
+        view: View | None = None,
+        show: Callable[[str], None] = lambda text: None,
     ) -> None:
-        """`show` gets each answer; without it they are printed."""
-        self._show = show or _print
+        """`view` shows the talk; `show` gets the text of each answer."""
+        self._view = view
+        self._show = show
+        self._noted: str | None = None
         self._service = service
         self._path = f"/v1/channels/{percent_encoded(organisation)}/{percent_encoded(connection)}"
         self._headers = {"Authorization": f"Bearer {token}"}
@@ -162,6 +173,36 @@ class Conversation:
         self._began = datetime.now(UTC)
         self._sent = 0
         self._answers = 0
+
+    def begin(self, last: int) -> None:
+        """Show whose talk it is, the last lines of it, and why nobody answers, if so.
+
+        Raises `CommandFailed` if this person cannot talk here, and Unreachable.
+        """
+        answer = self._service.request(
+            "GET",
+            f"{self._path}/talk?limit={max(1, last)}",
+            headers=self._headers,
+            retry_for=CONNECT_SECONDS,
+        )
+        if answer.status != 200:
+            raise CommandFailed(_said(answer))
+        talk = answer.json()
+        if self._view is not None:
+            self._view.began(
+                user=talk["user"],
+                organisation=talk["organization"],
+                representative=talk.get("representative"),
+            )
+            if last:
+                self._view.past([Line.of(line) for line in talk["lines"][-last:]])
+        self._remark(talk.get("note"))
+
+    def _remark(self, remark: str | None) -> None:
+        """A word on the talk, unless it was the last one already."""
+        if remark and remark != self._noted and self._view is not None:
+            self._view.remark(remark)
+        self._noted = remark
 
     def connect(self) -> None:
         """Open the stream of answers, and go on with it in a thread, over every break.
@@ -184,11 +225,12 @@ class Conversation:
 
     def send(self, text: str) -> None:
         """Send one message; repeated under one id until the service has it. Raises `NotSent`."""
+        message_id = os.urandom(16).hex()
         try:
             answer = self._service.request(
                 "POST",
                 f"{self._path}/messages",
-                body={"id": os.urandom(16).hex(), "text": text},
+                body={"id": message_id, "text": text},
                 headers=self._headers,
                 retry_for=SEND_SECONDS,
             )
@@ -197,6 +239,9 @@ class Conversation:
         if answer.status != 202:
             raise NotSent(_said(answer), final=answer.status in NEEDS_OTHER_WORDS)
         self._sent += 1
+        if self._view is not None:
+            self._view.sent(message_id, text)
+        self._remark(answer.json().get("note"))
 
     def wait_for_answers(self, seconds: float) -> int:
         """Until each message has an answer, or the time is over; how many have none."""
@@ -215,6 +260,7 @@ class Conversation:
     def _reopened(self) -> bool:
         """Whether the stream goes on, behind what was heard last."""
         while not self._closed.wait(RECONNECT_SECONDS):
+            self._remark(AWAY)
             try:
                 self._stream = self._open(retry_for=0)
             except Unreachable:
@@ -224,6 +270,7 @@ class Conversation:
                     note(f"steadmesh: answers are not shown any more: {_said(refused.answer)}")
                     return False
             else:
+                self._remark(BACK)
                 return True
         return False
 
@@ -238,10 +285,15 @@ class Conversation:
             self._last_id = line[3:].strip()
         elif line.startswith("data:"):
             event = json.loads(line[5:])
-            self._show(event["text"])
+            said = Line.of(event)
+            self._show(said.text)
+            if self._view is not None:
+                self._view.said(said)
             with self._heard:
-                # What waited from before is no answer to what is sent now.
-                self._answers += datetime.fromisoformat(event["at"]) >= self._began
+                # What waited from before is no answer to what is sent now; nor is a word of the
+                # platform's.
+                now = datetime.fromisoformat(said.at) >= self._began
+                self._answers += now and said.origin is None
                 self._heard.notify_all()
 
 
@@ -253,13 +305,6 @@ def _now_there(date: str | None) -> datetime:
         if abs(there - now) > CLOCKS_AGREE:
             return there
     return now
-
-
-def _print(text: str) -> None:
-    try:
-        print(f"representative> {for_terminal(text)}", flush=True)
-    except BrokenPipeError:  # who reads us has heard enough; we go on sending
-        write_to_nobody()
 
 
 def _said(answer: Answer) -> str:

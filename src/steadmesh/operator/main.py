@@ -200,14 +200,25 @@ def plan(file: File, data: Data = None, json: Json = False) -> None:
 
 
 @app.command(rich_help_panel="Organisation")
-def apply(file: File, data: Data = None, json: Json = False) -> None:
+def apply(
+    file: File,
+    grace: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help="How long seats that are not declared any more may take to finish. [default: 10m]",
+        ),
+    ] = None,
+    data: Data = None,
+    json: Json = False,
+) -> None:
     """Put an organisation file in force. Doing it again changes nothing.
 
-    Example: steadmesh apply demo/organisation.yaml
+    Example: steadmesh apply demo/organisation.yaml --grace 30m
     """
     from steadmesh.operator import organisation
 
-    _leave(organisation.apply(file, data, as_json=json))
+    _leave(organisation.apply(file, data, grace=grace, as_json=json))
 
 
 @app.command(rich_help_panel="Organisation")
@@ -274,17 +285,36 @@ def chat(
     wait: Annotated[
         float, typer.Option(help="Seconds to wait for answers after the end of input.")
     ] = 5.0,
+    last: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Show the last N lines first; 10 on a terminal, else none."),
+    ] = None,
     data: Data = None,
     org: Org = None,
+    json: Json = False,
 ) -> None:
     """Talk to your representative in a terminal. Lines go out, answers print as they come.
+
+    A paste of several lines is one message; Esc and Enter begins a new line. In a pipe each line is a
+    message, and a backslash at its end goes on in the next.
 
     Example: steadmesh chat --user ada --token-file demo/secrets/chat.json --data demo/data
     """
     from steadmesh.operator import chat as talk
 
     credentials = talk.Credentials(token=token, token_file=token_file)
-    _leave(talk.chat(data, org, user=user, connection=connection, given=credentials, wait=wait))
+    _leave(
+        talk.chat(
+            data,
+            org,
+            user=user,
+            connection=connection,
+            given=credentials,
+            wait=wait,
+            last=last,
+            as_json=json,
+        )
+    )
 
 
 @app.command(rich_help_panel="Seats and people")

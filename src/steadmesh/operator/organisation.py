@@ -81,11 +81,11 @@ def plan(file: str, data: str | None, *, as_json: bool) -> int:
     return 0
 
 
-def apply(file: str, data: str | None, *, as_json: bool) -> int:
+def apply(file: str, data: str | None, *, grace: str | None = None, as_json: bool) -> int:
     """Put a file in force."""
     try:
         _read(file)  # its mistakes are told even if no service runs
-        synced = put_in_force(Api.find(data), file)
+        synced = put_in_force(Api.find(data), file, grace=grace)
     except InvalidOrganisation as invalid:
         return explain(invalid, file, as_json=as_json)
     if as_json:
@@ -102,7 +102,7 @@ def apply(file: str, data: str | None, *, as_json: bool) -> int:
     return 0
 
 
-def put_in_force(api: Api, file: str) -> dict[str, Any]:
+def put_in_force(api: Api, file: str, *, grace: str | None = None) -> dict[str, Any]:
     """Apply a file; what the service answered, with the key. Raises `InvalidOrganisation`."""
     organisation, document, bundles = _read(file)
     path = Path(file).resolve()
@@ -113,6 +113,7 @@ def put_in_force(api: Api, file: str) -> dict[str, Any]:
         "file": absolute_secrets(document.data, path.parent),
         "bundles": bundles,
         "folder": str(path.parent),
+        "grace": grace,
     }
     try:
         synced: dict[str, Any] = api.post("/internal/v1/organizations:sync", body)

@@ -66,6 +66,7 @@ def run(
         folder=organisation_folder(Path(data_directory(data)), organisation.key) / row["seat_id"],
         instance=BY_HAND,
         config_revision=row["config_revision"],
+        workspace_of=row.get("workspace_of"),
     )
     if print_mcp:
         result_json(byhand.mcp_configuration(by_hand))

@@ -47,6 +47,8 @@ class HandSeat:
     instance: str = "manual"
     """The one that the token is bound to; it gives the run folder its name."""
     config_revision: str = ""
+    workspace_of: str | None = None
+    """The seat whose workspace it goes on in, if not its own."""
     harness: str = "manual"
     home: Path | None = None
     """Home of the command; the seat's own unless given."""
@@ -58,7 +60,7 @@ class HandSeat:
 
     def environment(self, machine: Mapping[str, str]) -> dict[str, str]:
         """The whole environment of the command: files by name, no secret."""
-        places, folder = SeatPlaces(self.folder), self.run_folder
+        places, folder = SeatPlaces(self.folder, self.workspace_of), self.run_folder
         return {
             **machine_environment(machine, also=_TERMINAL_VARIABLES),
             "HOME": str(self.home or places.home),
@@ -112,7 +114,7 @@ def run_by_hand(
     if the command cannot be run; 1 for other failures. `tell` hears the reason in words. To be
     called from the main thread. Raises OSError if the seat's folder cannot be used.
     """
-    places = SeatPlaces(seat.folder)
+    places = SeatPlaces(seat.folder, seat.workspace_of)
     places.make()
     with contextlib.ExitStack() as at_end:
         if not at_end.enter_context(_alone(places.runner / f"{seat.instance}.lock")):

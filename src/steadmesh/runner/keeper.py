@@ -236,6 +236,7 @@ class Keeper:
             organization_id=self._settings.organization_id,
         )
         token = self._control.issue_token(view.seat_id, record.instance)
+        self._places = SeatPlaces(self._places.folder, view.workspace_of)
         try:
             self._places.make()
             folder = starts.prepare(record, self._places.runs, token)

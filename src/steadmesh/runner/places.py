@@ -8,11 +8,14 @@ from steadmesh.runner.folder import make_private
 
 
 class SeatPlaces:
-    """`<data>/seats/<organisation>/<seat id>/`: workspace, home, manifest, runner."""
+    """`<data>/seats/<organisation>/<seat id>/`: workspace, home, manifest, runner.
 
-    def __init__(self, folder: Path) -> None:
+    A seat that adopted another one works in that one's workspace (`workspace_of`, a seat id).
+    """
+
+    def __init__(self, folder: Path, workspace_of: str | None = None) -> None:
         self.folder = folder
-        self.workspace = folder / "workspace"
+        self.workspace = (folder.parent / workspace_of if workspace_of else folder) / "workspace"
         self.home = folder / "home"
         self.manifest = folder / "manifest"
         self.runner = folder / "runner"
@@ -20,7 +23,14 @@ class SeatPlaces:
 
     def make(self) -> None:
         """Make what is missing. Raises OSError."""
-        for folder in (self.folder, self.workspace, self.home, self.runner, self.runs):
+        for folder in (
+            self.folder,
+            self.workspace.parent,
+            self.workspace,
+            self.home,
+            self.runner,
+            self.runs,
+        ):
             make_private(folder)
 
 

@@ -29,6 +29,8 @@ class SeatView:
     state: str = "Stopped"
     state_detail: str | None = None
     suspended: bool = False
+    workspace_of: str | None = None
+    """The seat whose workspace it goes on in, if not its own."""
     retiring: bool = False
     quiet_seconds: float | None = None
     """Since the seat's last activity, when the view was made; None if there never was any."""
@@ -82,6 +84,7 @@ def _seat(key: str, row: Mapping[str, Any], now: float) -> SeatView:
         state=str(row["state"]),
         state_detail=row.get("state_detail"),
         suspended=bool(row.get("suspended")),
+        workspace_of=row.get("workspace_of"),
         retiring=row.get("retire_by") is not None,
         quiet_seconds=None if activity is None else max(0.0, now - _seconds(activity)),
     )
